@@ -1,0 +1,129 @@
+// Package lint holds rules about the source tree as tests, so that they run
+// wherever `go test` runs. It has no other contents.
+package lint
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/shardd/shardd"
+
+// floors gives the floor of every directory tree. A package may import lower
+// floors and its own tree. The longest matching prefix counts.
+var floors = map[string]int{
+	"internal/invariants": -1,
+	"internal/floorbench": 0, // benchmarks only; imported by tests
+
+	"topology": 0, "keyhash": 0,
+
+	"ring": 1, "jump": 1, "rendezvous": 1, "maglev": 1, "slots": 1,
+	"balance": 1, "resilience": 1,
+
+	"placement": 2, "internal/etcdkv": 2,
+
+	"membership": 3, "sdk": 3, "loadreport": 3, "migrate": 3, "shardtest": 3,
+	"internal/api": 3,
+
+	"internal/server": 4, "internal/embedetcd": 4,
+	"internal/cli": 5,
+	"cmd/shardd":   6, "cmd/migrate": 6,
+	"bench": 6, "examples": 6, "test": 6, "internal/lint": 6,
+}
+
+// sideways lists the imports within one floor that are meant: who -> whom.
+var sideways = map[string][]string{
+	"sdk":             {"internal/api"}, // the HTTP source speaks the server's wire types
+	"internal/api":    {"membership"},   // sentinels of the store travel over HTTP
+	"internal/server": {"internal/embedetcd"},
+}
+
+// trees that may import a foreign module path prefix; everyone else may not.
+var allowed = map[string][]string{
+	"go.etcd.io/etcd/client": {"internal/etcdkv", "membership/etcdstore", "sdk/etcdsource", "internal/embedetcd"},
+	"go.etcd.io/etcd/api":    {"internal/etcdkv", "membership/etcdstore", "sdk/etcdsource", "internal/embedetcd"},
+	"go.etcd.io/etcd/server": {"internal/embedetcd"},
+	"github.com/prometheus/": {"internal/server", "internal/cli", "sdk/sdkprom"},
+	"go.opentelemetry.io/":   {"internal/server", "sdk/sdkotel"},
+}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+}
+
+func listPackages(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports", module+"/...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var pkgs []pkg
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatalf("go list output: %v", err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+// tree returns the entry of floors that rel belongs to.
+func tree(rel string) (string, bool) {
+	for dir := rel; dir != "." && dir != "/"; dir = path.Dir(dir) {
+		if _, ok := floors[dir]; ok {
+			return dir, true
+		}
+	}
+	return "", false
+}
+
+func TestFloors(t *testing.T) {
+	for _, p := range listPackages(t) {
+		rel := strings.TrimPrefix(p.ImportPath, module+"/")
+		from, ok := tree(rel)
+		if !ok {
+			t.Errorf("%s is on no floor; add it to the table in this test and to ARCHITECTURE.md", rel)
+			continue
+		}
+		for _, imp := range p.Imports {
+			checkImport(t, rel, from, imp)
+		}
+	}
+}
+
+func checkImport(t *testing.T, rel, from, imp string) {
+	t.Helper()
+	to, ours := strings.CutPrefix(imp, module+"/")
+	if !ours {
+		checkForeign(t, rel, imp)
+		return
+	}
+	into, ok := tree(to)
+	if !ok || into == from || floors[into] < floors[from] || slices.Contains(sideways[from], into) {
+		return
+	}
+	t.Errorf("%s (floor %d) imports %s (floor %d); a package imports lower floors and its own tree", rel, floors[from], to, floors[into])
+}
+
+func checkForeign(t *testing.T, rel, imp string) {
+	t.Helper()
+	for prefix, trees := range allowed {
+		if !strings.HasPrefix(imp, prefix) {
+			continue
+		}
+		ok := slices.ContainsFunc(trees, func(dir string) bool { return rel == dir || strings.HasPrefix(rel, dir+"/") })
+		if !ok {
+			t.Errorf("%s imports %s; only %v may", rel, imp, trees)
+		}
+	}
+}
