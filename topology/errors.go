@@ -31,6 +31,17 @@ func (e *FieldError) Error() string { return e.Path + ": " + e.Err.Error() }
 // Unwrap returns the reason.
 func (e *FieldError) Unwrap() error { return e.Err }
 
+// unknownError is a message that counts as ErrUnknown.
+type unknownError string
+
+func (e unknownError) Error() string { return string(e) }
+
+func (e unknownError) Is(target error) bool { return target == ErrUnknown }
+
+func fieldUnknown(path, format string, args ...any) error {
+	return &FieldError{Path: path, Err: unknownError(fmt.Sprintf(format, args...))}
+}
+
 func fieldErr(path, format string, args ...any) error {
 	return &FieldError{Path: path, Err: fmt.Errorf(format, args...)}
 }

@@ -3,6 +3,7 @@ package topology
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // Limits on names and nodes.
@@ -106,7 +107,7 @@ func (n Node) validate(path string) error {
 		return fieldErr(path+".weight", "node %q: weight %d is more than %d; scale all weights down", n.ID, n.Weight, MaxWeight)
 	}
 	if n.State >= numStates {
-		return fieldErr(path+".state", "node %q: unknown state %d", n.ID, n.State)
+		return fieldUnknown(path+".state", "node %q: unknown state %d", n.ID, n.State)
 	}
 	if err := printable("zone", n.Zone, MaxNameLen); err != nil {
 		return &FieldError{Path: path + ".zone", Err: fmt.Errorf("node %q: %w", n.ID, err)}
@@ -161,6 +162,9 @@ func ValidateClusterName(name string) error {
 func printable(what, s string, most int) error {
 	if len(s) > most {
 		return fmt.Errorf("%s of %d bytes is longer than %d", what, len(s), most)
+	}
+	if !utf8.ValidString(s) {
+		return fmt.Errorf("%s %q is not UTF-8", what, s)
 	}
 	for i := 0; i < len(s); i++ {
 		if s[i] < ' ' || s[i] == 0x7f {

@@ -46,6 +46,17 @@ func (k Kind) String() string {
 // MarshalText writes the kind's name.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
+// UnmarshalText reads a kind's name.
+func (k *Kind) UnmarshalText(b []byte) error {
+	for v := KindSlots; v <= maxKind; v++ {
+		if v.String() == string(b) {
+			*k = v
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: object kind %q", ErrUnknown, b)
+}
+
 // Object is an immutable table of owners, addressed by the digest of its
 // encoding. Entries index Nodes, the object's own sorted list of node ids, so
 // renumbering the nodes of a topology changes no table. All methods are safe

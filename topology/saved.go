@@ -42,7 +42,7 @@ func UnmarshalSaved(b []byte) (*Topology, error) {
 	}
 	r := &reader{b: rest[:len(rest)-16]}
 	encoded := r.take(r.uvarint())
-	parts := make([][]byte, r.count(1))
+	parts := make([][]byte, r.count(8))
 	for i := range parts {
 		parts[i] = r.take(r.uvarint())
 	}
@@ -52,7 +52,14 @@ func UnmarshalSaved(b []byte) (*Topology, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	return assemble(encoded, parts)
+	t, err := assemble(encoded, parts)
+	if err != nil {
+		return nil, err
+	}
+	if again, err := t.MarshalSaved(); err != nil || !bytes.Equal(again, b) {
+		return nil, fmt.Errorf("%w: saved topology is not in canonical form", ErrCorrupt)
+	}
+	return t, nil
 }
 
 func assemble(encoded []byte, parts [][]byte) (*Topology, error) {

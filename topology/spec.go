@@ -3,6 +3,7 @@ package topology
 import (
 	"math"
 	"math/big"
+	"strings"
 )
 
 // Algorithm names a placement algorithm. The name is bound to one mapping for
@@ -92,6 +93,9 @@ type Spec struct {
 func (s Spec) Normal() Spec {
 	n := Spec{Algorithm: s.Algorithm, KeyHash: s.KeyHash, HashTag: s.HashTag,
 		Replicas: s.Replicas, ZoneAware: s.ZoneAware, BoundedLoad: s.BoundedLoad}
+	if n.BoundedLoad == 0 {
+		n.BoundedLoad = 0 // a negative zero would be equal and yet encode otherwise
+	}
 	setDefault(&n.KeyHash, XXH64)
 	setDefault(&n.Replicas, 1)
 	switch s.Algorithm {
@@ -129,7 +133,7 @@ func (s Spec) Validate() error {
 		return err
 	}
 	if s.KeyHash != XXH64 && s.KeyHash != CRC16 {
-		return fieldErr("key_hash", "unknown key hash %q; want %s or %s: %w", s.KeyHash, XXH64, CRC16, ErrUnknown)
+		return fieldUnknown("key_hash", "unknown key hash %q; want %s or %s", s.KeyHash, XXH64, CRC16)
 	}
 	if s.HashTag != "" && (len(s.HashTag) != 2 || s.HashTag[0] < ' ' || s.HashTag[1] < ' ' || s.HashTag[0] > '~' || s.HashTag[1] > '~') {
 		return fieldErr("hash_tag", "hash tag %q: want two printable ASCII characters, such as {}, or nothing", s.HashTag)
@@ -151,7 +155,7 @@ func (s Spec) validateAlgorithm() error {
 		}
 	case Jump:
 		if s.JumpVariant != JumpClassic && s.JumpVariant != JumpBack {
-			return fieldErr("jump.variant", "unknown variant %q; want %s or %s", s.JumpVariant, JumpClassic, JumpBack)
+			return fieldUnknown("jump.variant", "unknown variant %q; want %s or %s", s.JumpVariant, JumpClassic, JumpBack)
 		}
 		if s.JumpUnit > 256 {
 			return fieldErr("jump.unit", "%d buckets per unit of weight are more than 256", s.JumpUnit)
@@ -167,11 +171,19 @@ func (s Spec) validateAlgorithm() error {
 			return fieldErr("slots.count", "%d slots are more than %d", s.SlotCount, MaxSlots)
 		}
 	case "":
-		return fieldErr("algorithm", "no algorithm; want one of %v", Algorithms())
+		return fieldErr("algorithm", "no algorithm; want one of %s", algorithmList())
 	default:
-		return fieldErr("algorithm", "unknown algorithm %q; want one of %v: %w", s.Algorithm, Algorithms(), ErrUnknown)
+		return fieldUnknown("algorithm", "unknown algorithm %q; want one of %s", s.Algorithm, algorithmList())
 	}
 	return nil
+}
+
+func algorithmList() string {
+	var names []string
+	for _, a := range Algorithms() {
+		names = append(names, string(a))
+	}
+	return strings.Join(names, ", ")
 }
 
 func validateTableSize(m uint32) error {

@@ -45,6 +45,9 @@ type Topology struct {
 // New checks d and returns the topology it describes, or a *FieldError and
 // nothing. O(n log n) in the number of nodes.
 func New(d Draft) (*Topology, error) {
+	if slices.Contains(d.Objects, nil) {
+		return nil, fieldErr("objects", "one of %d objects is nil", len(d.Objects))
+	}
 	d.Objects = slices.Clone(d.Objects)
 	slices.SortFunc(d.Objects, func(a, b *Object) int { return int(a.kind) - int(b.kind) })
 	refs := make([]ObjectRef, len(d.Objects))
@@ -66,8 +69,11 @@ func build(d Draft, refs []ObjectRef) (*Topology, error) {
 		return nil, err
 	}
 	for i, r := range refs {
-		if r.Kind < 1 || r.Kind > maxKind || i > 0 && refs[i-1].Kind >= r.Kind {
-			return nil, fieldErr("objects", "kinds %v: want known kinds, each once, ascending", refs)
+		if r.Kind < 1 || r.Kind > maxKind {
+			return nil, fieldUnknown("objects", "unknown object kind %d", r.Kind)
+		}
+		if i > 0 && refs[i-1].Kind >= r.Kind {
+			return nil, fieldErr("objects", "kind %s after kind %s: want each kind once, ascending", r.Kind, refs[i-1].Kind)
 		}
 	}
 	d.Nodes = slices.Clone(d.Nodes)
