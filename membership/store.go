@@ -27,12 +27,19 @@ var (
 	// publishing; another leader does it.
 	ErrNotLeader = errors.New("membership: not leader")
 	// ErrCompacted: the watch's start is no longer kept. Load, then watch.
+	// The stores here do that by themselves and never return it.
 	ErrCompacted = errors.New("membership: compacted")
+	// ErrCorrupt: what the store holds is not what this program writes, or
+	// was written by a later release. Nothing of it is applied; keep what is
+	// held and look at the key that the message names.
+	ErrCorrupt = errors.New("membership: store holds what cannot be used")
 	// ErrUnreachable: the store did not answer in time. Try again; what is
 	// held stays valid.
 	ErrUnreachable = errors.New("membership: store unreachable")
 	// ErrNoCluster: there is no cluster of that name.
 	ErrNoCluster = errors.New("membership: no such cluster")
+	// ErrNoVersion: that version was never published, or is no longer kept.
+	ErrNoVersion = errors.New("membership: no such version")
 	// ErrNoNode: there is no node of that id.
 	ErrNoNode = errors.New("membership: no such node")
 	// ErrExists: a cluster or node of that name is there already.
@@ -48,33 +55,61 @@ type State struct {
 	ID         topology.ClusterID
 	Epoch      uint64
 	History    topology.History
-	Declared   topology.Declared
+	Declared   topology.Declared  // in normal form, nodes sorted by ID; the zero value if Invalid is set
 	Generation uint64             // of Declared; raised by one with every accepted edit
 	Head       *topology.Topology // newest version with its tables; nil before the first
-	Applied    uint64             // the generation that Head was made from
+	Applied    uint64             // the generation that Head answers; equal to Generation when all is published
+	Edits      []Note             // the edits after Applied, oldest first, at most MaxNotes
+	// Invalid says why the stored declared state cannot be used (garbage, or
+	// written by a later release); nil normally. Head is valid all the same.
+	// An edit that does not read what is there (ReplaceAll) mends it.
+	Invalid error
 }
 
 // ETag returns the state's entity tag, `"EPOCH.SEQ+GENERATION"` with quotes.
 // Only the generation decides whether an edit conflicts.
 func (s State) ETag() string { return etag(s) }
 
+// MaxNotes is the number of edits that a state remembers until a version
+// answers them; of more, the newest.
+const MaxNotes = 32
+
+// MaxNoteLen is the largest length in bytes of Edit.By and of Edit.Why.
+const MaxNoteLen = 256
+
+// Note is the memory of one accepted edit, for the cause of the version that
+// answers it.
+type Note struct {
+	Generation uint64            `json:"generation"`
+	By         string            `json:"by,omitempty"`
+	Why        string            `json:"why,omitempty"`
+	Replace    map[string]string `json:"replace,omitempty"` // see Edit.Replace
+}
+
 // Edit changes declared state. Apply gets a copy and returns what it should
-// become, or an error, which refuses the edit as it is.
+// become, or an error, which refuses the edit as it is. It may be called more
+// than once.
 type Edit struct {
 	// Expect is the generation the caller saw; 0 = whatever is there (the
 	// edit is applied again to fresh state when another came between).
 	Expect uint64
-	By     string // who; for the cause of the version that follows
-	Why    string // free text
+	By     string // who; for the cause of the version that follows; at most MaxNoteLen bytes
+	Why    string // free text, at most MaxNoteLen bytes
 	Apply  func(topology.Declared) (topology.Declared, error)
+	// Replace names nodes that take over from others, old id to new id, as a
+	// hint for the placement (placement.UpdateOptions.Replace).
+	Replace map[string]string
 }
 
 // Publication is one version about to be published.
 type Publication struct {
-	Next       *topology.Topology // Seq is the head's + 1, Parent its digest; complete
-	Movement   placement.Report   // stored beside it
-	Generation uint64             // the declared generation it was made from
-	Expect     topology.Ref       // the head it was made from; zero for the first
+	// Next is complete, its Seq the head's + 1, its Parent the head's digest.
+	// nil publishes no version and only records that the head answers
+	// Generation too (the edits since cancel out).
+	Next       *topology.Topology
+	Movement   placement.Report // stored beside it
+	Generation uint64           // the declared generation it was made from
+	Expect     topology.Ref     // the head it was made from; zero for the first
 }
 
 // Store is the state of one cluster. Implementations are safe for concurrent use.
@@ -82,23 +117,47 @@ type Store interface {
 	// Load returns one linearizable reading.
 	Load(ctx context.Context) (State, error)
 	// Declare applies an edit by compare-and-swap and returns the state after it.
-	// Errors: ErrConflict, ErrInvalid, whatever Edit.Apply returned.
+	// Errors: ErrConflict (only with Edit.Expect, or when others keep coming
+	// between), ErrInvalid wrapping the *topology.FieldError, ErrTooLarge,
+	// whatever Edit.Apply returned.
 	Declare(ctx context.Context, e Edit) (State, error)
 	// Publish writes p under the leadership, or nothing. Errors: ErrConflict
-	// (head or meta changed), ErrNotLeader, ErrTooLarge.
+	// (head or meta changed), ErrNotLeader, ErrTooLarge, ErrInvalid (p does
+	// not continue the chain). After ErrUnreachable the outcome is unknown:
+	// Load tells.
 	Publish(ctx context.Context, l Leadership, p Publication) error
 	// Watch calls fn with the state now and after every change of head or
-	// declared state, latest wins, until ctx ends or fn returns an error.
+	// declared state, latest wins, from one goroutine, until ctx ends
+	// (ctx.Err()), fn returns an error (that error), or the cluster is not
+	// there or gone (ErrNoCluster). An unreachable store is waited for; what
+	// cannot be used (ErrCorrupt) is logged and skipped.
 	Watch(ctx context.Context, fn func(State) error) error
 }
 
-// Reader reads what was published earlier.
+// Reader reads what was published earlier. The last KeptVersions versions that
+// changed ownership are kept, and the last KeptVersions of any kind.
 type Reader interface {
-	// Version returns the kept topology v with its tables.
+	// Version returns the kept topology v with its tables, else ErrNoVersion.
 	Version(ctx context.Context, v topology.Version) (*topology.Topology, error)
-	// Movement returns the report stored with version v.
+	// Movement returns the report stored with version v, else ErrNoVersion.
 	Movement(ctx context.Context, v topology.Version) (placement.Report, error)
+	// Versions lists the kept versions, ascending.
+	Versions(ctx context.Context) ([]topology.Version, error)
+	// Descends reports whether ref is the head or one of the last
+	// KeptDigests versions before it in the head's epoch and history: whether
+	// whoever holds ref may take the head. It reads linearizably.
+	Descends(ctx context.Context, ref topology.Ref) (bool, error)
 }
+
+// What a store keeps.
+const (
+	// KeptVersions is how many versions that changed ownership are kept, with
+	// their tables and movement reports.
+	KeptVersions = 64
+	// KeptDigests is how many digests of the chain are kept, those of kept
+	// versions included.
+	KeptDigests = 4096
+)
 
 // Leadership is a held election. It ends by Resign or by the loss of its lease.
 type Leadership interface {
