@@ -1,0 +1,32 @@
+// Package sdk follows the topology of a cluster and routes keys by it, in the
+// process that has the keys: no network hop, no lock and no allocation per key.
+//
+// A [Client] takes topologies from a [Source] (sdk/etcdsource, sdk/httpsource),
+// checks them, builds the lookup table away from the lookups, and swaps one
+// pointer. [Client.Route] loads that pointer, hashes the key and locates it.
+//
+// # Law
+//
+//   - The owner of a key is a function of the topology and the key, the same in
+//     every client that holds the same version (package placement).
+//   - A client moves only forward along the chain of versions of its own
+//     cluster. A topology of another cluster, of a forked history or of an
+//     earlier version is refused, reported and kept out: [ErrCluster],
+//     [ErrForked], [ErrOlder]. The whole rule is the function admit.
+//   - A source that fails, says nothing or sends what cannot be used changes
+//     nothing: lookups go on by the last good topology, and [Client.Age] tells
+//     how old it is. Only a topology that says so leaves a client without nodes
+//     ([ErrNoNodes]), and the next one with nodes mends it.
+//   - Every call works on one snapshot. Nothing handed out changes later.
+//
+// # Cost
+//
+// Route is one atomic load, the hash and the lookup of the algorithm (package
+// placement); see BenchmarkRoute. A new version costs one table build in the
+// goroutine of the source; two tables are in memory until the old one is
+// collected.
+//
+// # What it does not do
+//
+// It opens no connection to the nodes and checks no health.
+package sdk
