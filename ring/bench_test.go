@@ -39,6 +39,22 @@ func BenchmarkNew(b *testing.B) {
 	}
 }
 
+// BenchmarkUpdate adds one node.
+func BenchmarkUpdate(b *testing.B) {
+	for _, n := range floorbench.Sizes() {
+		b.Run(fmt.Sprintf("N=%d", n), func(b *testing.B) {
+			names, weights := floorbench.Names(n+1), floorbench.Weights(n+1)
+			r := mustNew(b, names[:n], weights[:n], 160)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := r.Update(names, weights); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func mustNew(t testing.TB, ids []string, weights []uint32, vnodes uint32) *ring.Ring {
 	t.Helper()
 	r, err := ring.New(ids, weights, vnodes)
@@ -46,4 +62,31 @@ func mustNew(t testing.TB, ids []string, weights []uint32, vnodes uint32) *ring.
 		t.Fatal(err)
 	}
 	return r
+}
+
+func BenchmarkRatioBatch(b *testing.B) {
+	keys := floorbench.Keys(floorbench.NumKeys)
+	for _, n := range floorbench.Sizes() {
+		b.Run(fmt.Sprintf("N=%d", n), func(b *testing.B) {
+			names := floorbench.Names(n)
+			r := mustNew(b, names, floorbench.Weights(n), 160)
+			var hs [64]uint64
+			var dst [64]int
+			floorbench.Ratio(b, keys, func(keys []string) int {
+				sum := 0
+				for len(keys) > 0 {
+					n := min(len(keys), len(hs))
+					for i, k := range keys[:n] {
+						hs[i] = xxhash.Sum64String(k)
+					}
+					r.LocateBatch(dst[:n], hs[:n])
+					for _, o := range dst[:n] {
+						sum += len(names[o])
+					}
+					keys = keys[n:]
+				}
+				return sum
+			})
+		})
+	}
 }
