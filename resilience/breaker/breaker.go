@@ -102,7 +102,6 @@ type generation struct {
 	outcomes *window.Window // Closed: A successes, B bad outcomes
 	inARow   atomic.Int64   // Closed: bad outcomes since the last success
 	open     ticket.Ledger  // Closed: admissions without outcome
-	sweep    atomic.Int64   // Closed: when lost ones were last looked for
 
 	successes atomic.Int64 // HalfOpen
 }
@@ -197,10 +196,8 @@ func (b *Breaker) change(g, next *generation, now time.Duration) bool {
 	return true
 }
 
-func (b *Breaker) closed(now time.Duration) *generation {
-	g := &generation{b: b, state: Closed, outcomes: window.New(b.c.Window)}
-	g.sweep.Store(int64(now))
-	return g
+func (b *Breaker) closed(time.Duration) *generation {
+	return &generation{b: b, state: Closed, outcomes: window.New(b.c.Window)}
 }
 
 // tripped is the open state that begins at now.

@@ -7,10 +7,6 @@ import (
 	"github.com/shardd/shardd/resilience/internal/window"
 )
 
-// sweeps is how often in the time Lost lost admissions are looked for: one is
-// found at latest Lost/sweeps after it is due.
-const sweeps = 4
-
 // Done ends the admission at now. It counts once: a second Done, and one after
 // the admission was given up as lost, does nothing; so does the outcome of an
 // admission from before the last change of state.
@@ -59,12 +55,7 @@ func (g *generation) shouldTrip(now time.Duration) bool {
 
 // sweepLost counts admissions without outcome as timed out, now and then.
 func (g *generation) sweepLost(now time.Duration) {
-	lost := g.b.c.Lost
-	last := g.sweep.Load()
-	if lost < 0 || !passed(time.Duration(last), now, lost/sweeps) || !g.sweep.CompareAndSwap(last, int64(now)) {
-		return
-	}
-	n, _ := g.open.Expire(now, lost)
+	n, _ := g.open.Sweep(now, g.b.c.Lost)
 	for range n {
 		g.count(now, resilience.Timeout)
 	}

@@ -64,6 +64,26 @@ func TestExpire(t *testing.T) {
 	f(52*24*time.Hour, 53*24*time.Hour, 48*time.Hour, false)
 }
 
+func TestSweep(t *testing.T) {
+	var l Ledger
+	f := func(now, lost time.Duration, want int) {
+		t.Helper()
+		if n, _ := l.Sweep(now, lost); n != want {
+			t.Errorf("Sweep(%v, %v) = %d; want %d", now, lost, n, want)
+		}
+	}
+	l.Take(0, 1)
+	f(time.Hour, -1, 0)
+	f(time.Hour, 0, 0)
+	f(9*time.Second, 10*time.Second, 0) // looked, too young
+	f(11*time.Second, 10*time.Second, 0)
+	f(11500*time.Millisecond, 10*time.Second, 1)
+	l.Take(12*time.Second, 1)
+	f(-time.Hour, 10*time.Second, 0) // a clock that went back is looked at again from there
+	f(-time.Hour+time.Second, 10*time.Second, 0)
+	f(23*time.Second, 10*time.Second, 1)
+}
+
 func TestGrowAndTrim(t *testing.T) {
 	var l Ledger
 	var open []Ticket
