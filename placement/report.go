@@ -1,10 +1,5 @@
 package placement
 
-import (
-	"errors"
-	"iter"
-)
-
 // Method names how a movement was computed.
 type Method string
 
@@ -109,43 +104,3 @@ type MovementOptions struct {
 	// 0 = 20,000 to 262,144, fewer the more a lookup costs.
 	SampleKeys int
 }
-
-// Movement says what moves from one mapping to another, exactly where that is
-// possible: see Method. from may be nil (the first version: ratio 0, cause
-// created). Any two tables can be compared, of whatever algorithms, key hashes
-// and nodes.
-func Movement(from, to *Table) (Report, error) {
-	return MovementWith(from, to, MovementOptions{})
-}
-
-// MovementWith is Movement with options.
-func MovementWith(from, to *Table, o MovementOptions) (Report, error) {
-	return Report{}, errors.New("placement: not built yet")
-}
-
-// KeyReport is the movement of a list of keys: a count, not an estimate.
-type KeyReport struct {
-	// Total is the number of keys, Moved that of keys that a node must get
-	// which did not hold them before, Copies that of copies moved (with one
-	// replica the same as Moved).
-	Total  int `json:"total"`
-	Moved  int `json:"moved"`
-	Copies int `json:"copies"`
-	// Ratio is Copies / (Total x replicas after), 0 without keys.
-	Ratio float64 `json:"ratio"`
-	// Nodes lists every node that holds a copy before or after, by ID.
-	Nodes []KeyNode `json:"nodes"`
-}
-
-// KeyNode is one node's part of a list of keys: After = Before + In - Out.
-type KeyNode struct {
-	ID     string `json:"id"`
-	Before int    `json:"before"`
-	After  int    `json:"after"`
-	In     int    `json:"in"`
-	Out    int    `json:"out"`
-}
-
-// MovementKeys counts what moves of the given keys. from may be nil: nothing
-// moves then. O(keys).
-func MovementKeys(from, to *Table, keys iter.Seq[string]) KeyReport { return KeyReport{} }

@@ -2,7 +2,11 @@ package placement
 
 import (
 	"errors"
+	"fmt"
 
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/shardd/shardd/keyhash"
 	"github.com/shardd/shardd/topology"
 )
 
@@ -33,15 +37,41 @@ type Placer interface {
 
 // Table is one immutable mapping: a topology and what its algorithm reads. All
 // methods are safe for concurrent use. Node indices are positions in the
-// topology's list, which is sorted by ID. Make one with New or Update.
+// topology's list, which is sorted by ID. Make one with New, Next or Update.
 type Table struct {
-	topo *topology.Topology
+	engine
+	hash     keyhash.Func
+	plain    bool // hash is xxHash64 of the whole key
+	topo     *topology.Topology
+	owners   int // nodes that own something
+	replicas int // Spec.Replicas
+	zoned    bool
+	zoning   zoning
+	relaxed  bool
+	digest   topology.Digest
 }
 
 // New builds the mapping of t, which must be Complete (topology.ErrMissingObject
 // otherwise). If t carries a mapping digest and this build computes another,
 // ErrMapping names both. ErrTable says that a table does not fit.
-func New(t *topology.Topology) (*Table, error) { return nil, errors.New("placement: not built yet") }
+func New(t *topology.Topology) (*Table, error) { return Next(nil, t) }
+
+// Next is New for the topology that comes after prev: the same result, sooner
+// where only some nodes changed (a ring of 1000 nodes: 1.5 ms for 5 ms). prev
+// may be nil, and stays as it is.
+func Next(prev *Table, t *topology.Topology) (*Table, error) {
+	if !t.Complete() {
+		return nil, fmt.Errorf("placement: version %s: %w; attach the objects that it refers to", t.Version(), topology.ErrMissingObject)
+	}
+	table, err := build(prev, t)
+	if err != nil {
+		return nil, fmt.Errorf("placement: version %s: %w", t.Version(), err)
+	}
+	if want := t.Mapping(); !want.IsZero() && want != table.digest {
+		return nil, fmt.Errorf("%w: version %s was published with mapping %s, this build computes %s; upgrade, and keep the topology held so far", ErrMapping, t.Version(), want, table.digest)
+	}
+	return table, nil
+}
 
 // Topology returns what the table was built from.
 func (t *Table) Topology() *topology.Topology { return t.topo }
@@ -49,41 +79,62 @@ func (t *Table) Topology() *topology.Topology { return t.topo }
 // Len returns the number of nodes in the topology, owners or not.
 func (t *Table) Len() int { return t.topo.Len() }
 
+// Owners returns the number of nodes that own keys.
+func (t *Table) Owners() int { return t.owners }
+
 // Hash returns the hash of key under the spec's key hash and hash tag. 0 allocations.
-func (t *Table) Hash(key string) uint64 { return 0 }
+func (t *Table) Hash(key string) uint64 {
+	if t.plain { // spares a call, about 1 ns
+		return xxhash.Sum64String(key)
+	}
+	return t.hash.Sum(key)
+}
 
 // HashBytes is Hash of a byte slice.
-func (t *Table) HashBytes(key []byte) uint64 { return 0 }
+func (t *Table) HashBytes(key []byte) uint64 {
+	if t.plain {
+		return xxhash.Sum64(key)
+	}
+	return t.hash.SumBytes(key)
+}
 
 // Locate returns the owner of hash h, or -1 if no node owns anything. It is the
 // hot path: one switch in front of the algorithm's lookup, 0 allocations.
-func (t *Table) Locate(h uint64) int { return -1 }
+func (t *Table) Locate(h uint64) int { return t.locate(h) }
 
 // Owner returns the index of the node that owns key, or ErrNoNodes.
-func (t *Table) Owner(key string) (int, error) { return -1, ErrNoNodes }
+func (t *Table) Owner(key string) (int, error) {
+	if i := t.Locate(t.Hash(key)); i >= 0 {
+		return i, nil
+	}
+	return -1, ErrNoNodes
+}
 
 // AppendReplicas appends the first n nodes of h's preference order to dst: all
 // distinct, the owner first. The first Spec.Replicas of them stand in distinct
 // zones if the spec is zone aware and there are enough zones (see ZonesRelaxed);
 // then the list goes on with the remaining owners. It appends fewer than n only
-// if fewer nodes own anything. No allocation if dst has room for 4*n+16 more.
-func (t *Table) AppendReplicas(dst []int, h uint64, n int) []int { return dst }
+// if fewer nodes own anything, and nothing for n < 1. No allocation if dst has
+// room for n more; under the zone rule for 4*max(n, Spec.Replicas) more, and
+// more only where so many nodes stand in too few zones.
+func (t *Table) AppendReplicas(dst []int, h uint64, n int) []int {
+	if t.zoned && n > 1 {
+		return t.spread(dst, h, n)
+	}
+	return t.prefer(dst, h, n)
+}
 
 // ZonesRelaxed reports whether the spec asks for replicas in distinct zones but
 // the owners stand in too few: replicas then share zones, never fewer copies.
-func (t *Table) ZonesRelaxed() bool { return false }
+func (t *Table) ZonesRelaxed() bool { return t.relaxed }
 
 // Digest returns the mapping digest: of what Locate and AppendReplicas read.
 // Addresses, weights that move nothing, health and nodes that own nothing do
 // not enter it.
-func (t *Table) Digest() topology.Digest { return topology.Digest{} }
+func (t *Table) Digest() topology.Digest { return t.digest }
 
-// Shares returns each node's share of the key space as its owner, 0..1, parallel
-// to the topology's nodes: exact for ring, maglev, slots and a rendezvous table,
-// and for any algorithm under crc16 (all 65,536 hashes are looked at); under jump
-// and exact rendezvous it is the law that the hash follows.
-func (t *Table) Shares() []float64 { return nil }
+// copies is the number of nodes that hold a key: Spec.Replicas while there are
+// as many owners.
+func (t *Table) copies() int { return min(t.replicas, t.owners) }
 
-// Peak returns the largest ratio of a node's share to the share that its weight
-// asks for: 1 is perfect balance, 0 means that no node owns anything.
-func (t *Table) Peak() float64 { return 0 }
+func (t *Table) algorithm() topology.Algorithm { return t.topo.Spec().Algorithm }

@@ -1,0 +1,136 @@
+package placement
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/shardd/shardd/keyhash"
+	"github.com/shardd/shardd/maglev"
+	"github.com/shardd/shardd/ring"
+	"github.com/shardd/shardd/topology"
+)
+
+// build makes the table of t without looking at its mapping digest.
+func build(prev *Table, t *topology.Topology) (*Table, error) {
+	spec := t.Spec()
+	hash, err := newHash(spec)
+	if err != nil {
+		return nil, err
+	}
+	table := &Table{topo: t, hash: hash, plain: hash.Plain(), replicas: int(spec.Replicas)}
+	for _, n := range t.Nodes() {
+		if n.OwnerWeight() > 0 {
+			table.owners++
+		}
+	}
+	b := builder{topo: t, prev: prev}
+	if err := b.engine(&table.engine); err != nil {
+		return nil, err
+	}
+	table.setZones()
+	table.digest = table.mappingDigest()
+	return table, nil
+}
+
+func newHash(spec topology.Spec) (keyhash.Func, error) {
+	kind, err := keyhash.ParseKind(string(spec.KeyHash))
+	if err != nil {
+		return keyhash.Func{}, fmt.Errorf("key_hash: %w", err)
+	}
+	return keyhash.New(kind, spec.HashTag)
+}
+
+// setZones settles the zone rule. Slots carry it in their rows.
+func (t *Table) setZones() {
+	if !t.topo.Spec().ZoneAware || t.replicas < 2 {
+		return
+	}
+	z := newZoning(t.topo.Nodes())
+	t.relaxed = z.zones < t.copies()
+	if t.kind != kindSlots {
+		t.zoned, t.zoning = true, z
+	}
+}
+
+// builder makes the engine of one topology.
+type builder struct {
+	topo *topology.Topology
+	prev *Table // may be nil
+}
+
+func (b *builder) engine(e *engine) (err error) {
+	ids, weights := owners(b.topo.Nodes())
+	spec := b.topo.Spec()
+	switch spec.Algorithm {
+	case topology.Ring:
+		e.kind = kindRing
+		if p := b.prev; p != nil && p.kind == kindRing && p.ring.Vnodes() == spec.VNodes {
+			e.ring, err = p.ring.Update(ids, weights)
+		} else {
+			e.ring, err = ring.New(ids, weights, spec.VNodes)
+		}
+	case topology.Maglev:
+		e.kind = kindMaglev
+		e.maglev, err = b.maglev(spec)
+	default:
+		return errors.New("placement: not built yet")
+	}
+	return err
+}
+
+// owners returns the ids and owner weights of nodes.
+func owners(nodes []topology.Node) (ids []string, weights []uint32) {
+	ids, weights = make([]string, len(nodes)), make([]uint32, len(nodes))
+	for i, n := range nodes {
+		ids[i], weights[i] = n.ID, n.OwnerWeight()
+	}
+	return ids, weights
+}
+
+func (b *builder) maglev(spec topology.Spec) (*maglev.Table, error) {
+	o, err := b.object(topology.KindMaglev, 1, spec.TableSize)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := b.entries(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	return maglev.New(b.topo.Len(), entries)
+}
+
+// object returns the topology's table of this kind, checked for its shape. size
+// 0 stands for any.
+func (b *builder) object(k topology.Kind, rows int, size uint32) (*topology.Object, error) {
+	o := b.topo.Object(k)
+	switch {
+	case o == nil:
+		return nil, fmt.Errorf("%w: no %s table", ErrTable, k)
+	case o.Rows() != rows || size != 0 && o.Size() != int(size):
+		return nil, fmt.Errorf("%w: the %s table has %d rows of %d entries, the spec asks for %d of %d", ErrTable, k, o.Rows(), o.Size(), rows, size)
+	}
+	return o, nil
+}
+
+// entries returns row r of o as node indices. Whoever owns an entry must own
+// keys by its weight and state.
+func (b *builder) entries(o *topology.Object, r int) ([]uint16, error) {
+	at := make([]uint16, len(o.Nodes()))
+	for i, id := range o.Nodes() {
+		at[i] = topology.NoOwner
+		if x := b.topo.Index(id); x >= 0 && b.topo.Node(x).OwnerWeight() > 0 {
+			at[i] = uint16(x)
+		}
+	}
+	row := make([]uint16, o.Size())
+	for i, e := range o.Entries(r) {
+		row[i] = topology.NoOwner
+		if e == topology.NoOwner {
+			continue
+		}
+		if row[i] = at[e]; row[i] == topology.NoOwner {
+			return nil, fmt.Errorf("%w: entry %d of the %s table belongs to node %q, which owns nothing in this version", ErrTable, i, o.Kind(), o.Nodes()[e])
+		}
+	}
+	return row, nil
+}

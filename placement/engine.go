@@ -1,0 +1,91 @@
+package placement
+
+import (
+	"github.com/shardd/shardd/maglev"
+	"github.com/shardd/shardd/ring"
+)
+
+// kind says which of an engine's algorithms is set.
+type kind uint8
+
+const (
+	kindRing kind = iota
+	kindMaglev
+	kindSlots
+	kindJump
+	kindHRW
+	kindHRWTable
+)
+
+// engine is the algorithm of a table: one pointer is set, and kind says which.
+// A switch over concrete types lets the compiler inline the lookups; through an
+// interface a maglev lookup costs half as much again.
+type engine struct {
+	kind     kind
+	ring     *ring.Ring
+	maglev   *maglev.Table
+	slots    *slotsTable
+	jump     *jumpTable
+	hrw      *hrwExact
+	hrwTable *hrwTab
+}
+
+func (e *engine) locate(h uint64) int {
+	switch e.kind {
+	case kindRing:
+		return e.ring.Locate(h)
+	case kindMaglev:
+		return e.maglev.Locate(h)
+	case kindSlots:
+		return e.slots.Locate(h)
+	case kindJump:
+		return e.jump.Locate(h)
+	case kindHRW:
+		return e.hrw.Locate(h)
+	default:
+		return e.hrwTable.Locate(h)
+	}
+}
+
+// prefer is the algorithm's own preference order.
+func (e *engine) prefer(dst []int, h uint64, n int) []int {
+	switch e.kind {
+	case kindRing:
+		return e.ring.AppendReplicas(dst, h, n)
+	case kindMaglev:
+		return e.maglev.AppendReplicas(dst, h, n)
+	case kindSlots:
+		return e.slots.AppendReplicas(dst, h, n)
+	case kindJump:
+		return e.jump.AppendReplicas(dst, h, n)
+	case kindHRW:
+		return e.hrw.AppendReplicas(dst, h, n)
+	default:
+		return e.hrwTable.AppendReplicas(dst, h, n)
+	}
+}
+
+// slotCount is the size of the table that the mapping consists of, 0 for none.
+func (e *engine) slotCount() int {
+	switch e.kind {
+	case kindMaglev:
+		return e.maglev.Size()
+	case kindSlots:
+		return e.slots.Size()
+	case kindHRWTable:
+		return e.hrwTable.Size()
+	}
+	return 0
+}
+
+// pieces cuts the key space into runs of one preference order; nil if the
+// algorithm decides key by key.
+func (e *engine) pieces() pieces {
+	if e.kind == kindRing {
+		return ringPieces{e.ring}
+	}
+	if n := e.slotCount(); n > 0 {
+		return slotPieces(n)
+	}
+	return nil
+}

