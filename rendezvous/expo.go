@@ -1,6 +1,9 @@
 package rendezvous
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // score is a node's number for a key, e/weight, kept as a fraction.
 type score struct {
@@ -19,6 +22,17 @@ func (s score) less(t score) bool {
 		return l1 < l2
 	}
 	return s.index < t.index
+}
+
+// limit returns a draw such that no node of that weight with this or a greater
+// draw comes before s, or math.MaxUint64 if every draw might. It needs no
+// logarithm: expo(x) is more than x<<10, because -ln(1-u) is more than u.
+func (s score) limit(weight uint64) uint64 {
+	hi, lo := bits.Mul64(s.e/s.weight+1, weight)
+	if x := lo>>10 + 1; hi == 0 && x < 1<<48 {
+		return x << 16
+	}
+	return math.MaxUint64
 }
 
 // expo returns -ln(1 - (2x+1)/2^49) in units of 2^-58 for x below 2^48: x drawn

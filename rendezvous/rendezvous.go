@@ -59,7 +59,9 @@
 package rendezvous
 
 import (
+	"cmp"
 	"errors"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -83,7 +85,7 @@ var (
 
 // HRW is rendezvous hashing for each key. Make one with New.
 type HRW struct {
-	classes []class // by descending weight
+	classes []class
 	ids     []string
 	weights []uint32
 	owners  int
@@ -92,12 +94,11 @@ type HRW struct {
 // class is the nodes of one weight, in ascending order of their ids.
 type class struct {
 	weight uint64
-	// seeds has an even length: the last one may be there twice. The copy has
-	// the greater index and so never wins.
-	seeds []uint64
-	// index[i] is the index of the node with seeds[i].
-	index []uint16
+	seeds  []uint64
+	index  []uint16 // index[i] is the index of the node with seeds[i]
 }
+
+func (c *class) total() uint64 { return c.weight * uint64(len(c.seeds)) }
 
 // New returns the mapping for the nodes ids, which must be strictly ascending,
 // with their weights. A node of weight 0 owns nothing and is never returned. No
@@ -109,7 +110,12 @@ func New(ids []string, weights []uint32) (*HRW, error) {
 	if err := check(ids, weights); err != nil {
 		return nil, err
 	}
-	t := &HRW{ids: slices.Clone(ids), weights: slices.Clone(weights)}
+	return build(slices.Clone(ids), slices.Clone(weights)), nil
+}
+
+// build is New of checked arguments, which it keeps.
+func build(ids []string, weights []uint32) *HRW {
+	t := &HRW{ids: ids, weights: weights}
 	of := make(map[uint32]int) // weight to class
 	for i, w := range weights {
 		if w == 0 {
@@ -121,22 +127,14 @@ func New(ids []string, weights []uint32) (*HRW, error) {
 			of[w] = c
 			t.classes = append(t.classes, class{weight: uint64(w)})
 		}
-		t.classes[c].add(seed(ids[i]), uint16(i))
+		t.classes[c].seeds = append(t.classes[c].seeds, seed(ids[i]))
+		t.classes[c].index = append(t.classes[c].index, uint16(i))
 		t.owners++
 	}
-	for i := range t.classes {
-		c := &t.classes[i]
-		if n := len(c.seeds); n%2 != 0 {
-			c.add(c.seeds[n-1], c.index[n-1])
-		}
-	}
-	slices.SortFunc(t.classes, func(a, b class) int { return int(b.weight) - int(a.weight) })
-	return t, nil
-}
-
-func (c *class) add(seed uint64, index uint16) {
-	c.seeds = append(c.seeds, seed)
-	c.index = append(c.index, index)
+	// The class that most often has the owner comes first: it spares the others
+	// their logarithm.
+	slices.SortStableFunc(t.classes, func(a, b class) int { return cmp.Compare(b.total(), a.total()) })
+	return t
 }
 
 // Len returns the number of nodes, those of weight 0 included: indices are
@@ -174,42 +172,51 @@ func draw(seed, h, g, position uint64) uint64 {
 	return fold(seed^h, g)&^positionBits | position
 }
 
-// lowest returns the least draw of the class.
-func lowest(s []uint64, h, g uint64) uint64 {
-	// Four minima, so that none waits for the one before.
-	a, b, c, d := ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)
+// lowest returns the least draw of the class below least, or else least. Four
+// draws at a time are compared without a branch, and then with the least so far,
+// which few of them replace.
+func lowest(s []uint64, h, g, least uint64) uint64 {
 	i := uint64(0)
 	for ; i+4 <= uint64(len(s)); i += 4 {
 		q := s[i : i+4 : i+4]
-		a = min(a, draw(q[0], h, g, i))
-		b = min(b, draw(q[1], h, g, i+1))
-		c = min(c, draw(q[2], h, g, i+2))
-		d = min(d, draw(q[3], h, g, i+3))
+		m := min(min(draw(q[0], h, g, 0), draw(q[1], h, g, 1)), min(draw(q[2], h, g, 2), draw(q[3], h, g, 3)))
+		if m+i < least {
+			least = m + i
+		}
 	}
-	if i < uint64(len(s)) {
-		q := s[i : i+2 : i+2]
-		a = min(a, draw(q[0], h, g, i))
-		b = min(b, draw(q[1], h, g, i+1))
+	for ; i < uint64(len(s)); i++ {
+		least = min(least, draw(s[i], h, g, i))
 	}
-	return min(a, b, c, d)
+	return least
 }
 
 // Locate returns the index of the node that owns h, or -1 if nobody owns
 // anything. It allocates nothing.
 func (t *HRW) Locate(h uint64) int {
-	g := multiplier(h)
 	if len(t.classes) == 1 {
 		c := &t.classes[0]
-		return int(c.index[lowest(c.seeds, h, g)&positionBits])
+		return int(c.index[lowest(c.seeds, h, multiplier(h), math.MaxUint64)&positionBits])
 	}
-	best := score{index: -1}
+	return t.best(h).index
+}
+
+// best returns the least score for h; its index is -1 if there are no owners.
+func (t *HRW) best(h uint64) score {
+	g := multiplier(h)
+	best, limit := score{index: -1}, uint64(math.MaxUint64)
 	for i := range t.classes {
 		c := &t.classes[i]
-		least := lowest(c.seeds, h, g)
+		if i > 0 {
+			limit = best.limit(c.weight)
+		}
+		least := lowest(c.seeds, h, g, limit)
+		if least == limit {
+			continue
+		}
 		s := score{expo(least >> 16), c.weight, int(c.index[least&positionBits])}
 		if i == 0 || s.less(best) {
 			best = s
 		}
 	}
-	return best.index
+	return best
 }
