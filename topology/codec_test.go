@@ -207,9 +207,14 @@ func field(tag uint64, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// TestDecodeRefuses: every deviation from the canonical form is refused, even
-// where the content would be the same.
-func TestDecodeRefuses(t *testing.T) {
+type badTopology struct {
+	name string
+	b    []byte
+	want error
+}
+
+// badTopologies are deviations from the canonical form, one each.
+func badTopologies(t *testing.T) (bad []badTopology) {
 	good := mustTopology(slotsDraft()).Encode()
 	fields := splitFields(t, good[len(topologyMagic):])
 	with := func(i int, f []byte) []byte {
@@ -222,13 +227,7 @@ func TestDecodeRefuses(t *testing.T) {
 		return with(tagSpec-1, field(tagSpec, w.b))
 	}
 	swapped := [][]byte{fields[1], fields[0]}
-	f := func(name string, b []byte, want error) {
-		t.Helper()
-		top, err := Decode(b)
-		if !errors.Is(err, want) || top != nil {
-			t.Errorf("%s: got %v, %v, want %v", name, top, err, want)
-		}
-	}
+	f := func(name string, b []byte, want error) { bad = append(bad, badTopology{name, b, want}) }
 	if _, err := Decode(joinTopology(fields...)); err != nil {
 		t.Fatalf("split and joined: %v", err)
 	}
@@ -275,6 +274,17 @@ func TestDecodeRefuses(t *testing.T) {
 	f("table of a later kind", with(tagRefs-1, field(tagRefs, encodeRefs([]ObjectRef{{Kind: maxKind + 1}}))), ErrUnknown)
 	f("tables unsorted", with(tagRefs-1, field(tagRefs, encodeRefs([]ObjectRef{{Kind: KindJump}, {Kind: KindSlots}}))), ErrCorrupt)
 	f("length over 32 bits", with(tagRefs-1, field(tagRefs, append(append([]byte{1, 1}, make([]byte, 16)...), 0xff, 0xff, 0xff, 0xff, 0x1f))), ErrCorrupt)
+	return bad
+}
+
+// TestDecodeRefuses: every deviation from the canonical form is refused, even
+// where the content would be the same.
+func TestDecodeRefuses(t *testing.T) {
+	for _, c := range badTopologies(t) {
+		if top, err := Decode(c.b); !errors.Is(err, c.want) || top != nil {
+			t.Errorf("%s: got %v, %v, want %v", c.name, top, err, c.want)
+		}
+	}
 }
 
 // TestDecodeCutShort: no prefix of an encoding is an encoding, and no single

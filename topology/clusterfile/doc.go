@@ -20,7 +20,6 @@
 // refused. Absent fields get the documented defaults; an absent weight is 1.
 //
 // Cost: about linear in the file, which may have at most MaxSize bytes (32,000
-// nodes: 0.9 s). Anchors,
-// aliases, tags and merge keys are refused, so a small file cannot become a
-// large one.
+// nodes: 0.9 s). Anchors, aliases, tags and merge keys are refused, so a small
+// file cannot become a large one.
 package clusterfile
