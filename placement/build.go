@@ -3,9 +3,12 @@ package placement
 import (
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/shardd/shardd/jump"
 	"github.com/shardd/shardd/keyhash"
 	"github.com/shardd/shardd/maglev"
+	"github.com/shardd/shardd/rendezvous"
 	"github.com/shardd/shardd/ring"
 	"github.com/shardd/shardd/topology"
 )
@@ -72,6 +75,21 @@ func (b *builder) engine(e *engine) (err error) {
 	case topology.Maglev:
 		e.kind = kindMaglev
 		e.maglev, err = b.maglev(spec)
+	case topology.Jump:
+		e.kind = kindJump
+		e.jump, err = b.jump(spec)
+	case topology.Rendezvous:
+		if spec.RendezvousTable == 0 {
+			e.kind = kindHRW
+			e.hrw, err = rendezvous.New(ids, weights)
+			return err
+		}
+		e.kind = kindHRWTable
+		if p := b.prev; p != nil && p.kind == kindHRWTable && p.hrwTable.Slots() == int(spec.RendezvousTable) {
+			e.hrwTable, err = p.hrwTable.Update(ids, weights)
+		} else {
+			e.hrwTable, err = rendezvous.NewTable(ids, weights, int(spec.RendezvousTable))
+		}
 	default:
 		return errors.New("placement: not built yet")
 	}
@@ -97,6 +115,23 @@ func (b *builder) maglev(spec topology.Spec) (*maglev.Table, error) {
 		return nil, err
 	}
 	return maglev.New(b.topo.Len(), entries)
+}
+
+func (b *builder) jump(spec topology.Spec) (*jump.Table, error) {
+	o, err := b.object(topology.KindJump, 2, 0)
+	if err != nil {
+		return nil, err
+	}
+	owner, err := b.entries(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	variant := jump.Classic
+	if spec.JumpVariant == topology.JumpBack {
+		variant = jump.Back
+	}
+	nobody := slices.Repeat([]uint16{topology.NoOwner}, len(owner)) // former holders own nothing
+	return jump.New(b.topo.Len(), jump.Buckets{Owner: owner, Last: nobody}, variant)
 }
 
 // object returns the topology's table of this kind, checked for its shape. size

@@ -91,6 +91,21 @@ func (t *Table) digestEngine(w *digestWriter) {
 		for i := range n {
 			w.owner(t.Locate(slotPieces(n).end(i)))
 		}
+	case kindJump:
+		w.text(string(t.topo.Spec().JumpVariant))
+		buckets := t.bucketOwners()
+		w.u32(uint32(len(buckets)))
+		for _, owner := range buckets {
+			w.owner(owner)
+		}
+		t.probe(w)
+	case kindHRW:
+		for _, n := range t.topo.Nodes() {
+			if n.OwnerWeight() > 0 {
+				w.u32(n.OwnerWeight())
+			}
+		}
+		t.probe(w)
 	}
 }
 

@@ -1,7 +1,9 @@
 package placement
 
 import (
+	"github.com/shardd/shardd/jump"
 	"github.com/shardd/shardd/maglev"
+	"github.com/shardd/shardd/rendezvous"
 	"github.com/shardd/shardd/ring"
 )
 
@@ -25,9 +27,9 @@ type engine struct {
 	ring     *ring.Ring
 	maglev   *maglev.Table
 	slots    *slotsTable
-	jump     *jumpTable
-	hrw      *hrwExact
-	hrwTable *hrwTab
+	jump     *jump.Table
+	hrw      *rendezvous.HRW
+	hrwTable *rendezvous.Table
 }
 
 func (e *engine) locate(h uint64) int {
@@ -73,7 +75,7 @@ func (e *engine) slotCount() int {
 	case kindSlots:
 		return e.slots.Size()
 	case kindHRWTable:
-		return e.hrwTable.Size()
+		return e.hrwTable.Slots()
 	}
 	return 0
 }

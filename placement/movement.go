@@ -125,7 +125,7 @@ func (c *comparison) sheet() *sheet {
 		return c.merged()
 	case MethodFormula:
 		if c.to.algorithm() == topology.Jump {
-			return jumpMovement(c.roster, c.from.bucketOwners(c.roster.fromAt), c.to.bucketOwners(c.roster.toAt), c.o.MaxFlows)
+			return jumpMovement(c.roster, c.from.buckets(c.roster.fromAt), c.to.buckets(c.roster.toAt), c.o.MaxFlows)
 		}
 		return hrwMovement(c.roster, c.o.MaxFlows)
 	case MethodIndependent:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/shardd/shardd/jump"
 	"github.com/shardd/shardd/maglev"
 	"github.com/shardd/shardd/topology"
 )
@@ -17,6 +18,8 @@ func objects(prev *Table, next *topology.Topology, replace map[string]string) ([
 	switch next.Spec().Algorithm {
 	case topology.Maglev:
 		o, err = r.maglev()
+	case topology.Jump:
+		o, err = r.jump()
 	}
 	if err != nil || o == nil {
 		return nil, err
@@ -49,6 +52,87 @@ func (r *refill) maglevEntries(size uint32) ([]uint16, error) {
 	}
 	entries, _, err := maglev.Update(prev, r.ids, r.weights)
 	return entries, err
+}
+
+// jump updates the bucket array. Nodes that are gone stay in it by name as the
+// former holders of their holes, so that they get the same keys back.
+func (r *refill) jump() (*topology.Object, error) {
+	unit := r.next.Spec().JumpUnit
+	var prev *topology.Object
+	if r.prev != nil {
+		prev = r.prev.topo.Object(topology.KindJump)
+	}
+	if prev == nil {
+		b, err := jump.Build(r.ids, r.weights, unit)
+		return jumpObject(r.ids, b, err)
+	}
+	ids, weights := r.withFormer(prev.Nodes())
+	before := jump.Buckets{Owner: named(prev, 0, ids), Last: named(prev, 1, ids)}
+	for old, id := range r.replace {
+		before = replaced(before, ids, old, id)
+	}
+	b, _, err := jump.Update(before, ids, weights, unit)
+	return jumpObject(ids, b, err)
+}
+
+// withFormer adds the nodes of an earlier table, with weight 0, to the nodes
+// there are now. Names beyond the limit of a table are forgotten.
+func (r *refill) withFormer(names []string) (ids []string, weights []uint32) {
+	weight := make(map[string]uint32, len(r.ids))
+	for i, id := range r.ids {
+		weight[id] = r.weights[i]
+	}
+	ids = slices.Clone(r.ids)
+	for _, id := range names {
+		if _, there := weight[id]; !there && len(ids) < topology.MaxNodes {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	weights = make([]uint32, len(ids))
+	for i, id := range ids {
+		weights[i] = weight[id]
+	}
+	return ids, weights
+}
+
+// named returns row r of o as indices into ids, NoOwner for names not in it.
+func named(o *topology.Object, row int, ids []string) []uint16 {
+	at := make([]uint16, len(o.Nodes()))
+	for i, id := range o.Nodes() {
+		at[i] = topology.NoOwner
+		if x, ok := slices.BinarySearch(ids, id); ok {
+			at[i] = uint16(x)
+		}
+	}
+	entries := slices.Clone(o.Entries(row))
+	for i, e := range entries {
+		if e != topology.NoOwner {
+			entries[i] = at[e]
+		}
+	}
+	return entries
+}
+
+// replaced hands the buckets of one node to another. The new node's own former
+// buckets are forgotten: it would take those first.
+func replaced(b jump.Buckets, ids []string, old, by string) jump.Buckets {
+	from, _ := slices.BinarySearch(ids, old)
+	to, _ := slices.BinarySearch(ids, by)
+	for i, o := range b.Last {
+		if o == uint16(to) {
+			b.Last[i] = topology.NoOwner
+		}
+	}
+	return b.Replace(uint16(from), uint16(to))
+}
+
+// jumpObject packs an array of buckets, unless making it failed.
+func jumpObject(ids []string, b jump.Buckets, err error) (*topology.Object, error) {
+	if err != nil {
+		return nil, &topology.FieldError{Path: "jump.unit", Err: err}
+	}
+	return newObject(topology.KindJump, 2, ids, slices.Concat(b.Owner, b.Last))
 }
 
 // seed returns what is to be refilled as rows of size entries, indices into

@@ -8,9 +8,4 @@ func (pending) Size() int                                       { return 0 }
 func (pending) Locate(h uint64) int                             { return -1 }
 func (pending) AppendReplicas(dst []int, h uint64, n int) []int { return dst }
 
-type (
-	slotsTable = pending
-	jumpTable  = pending
-	hrwExact   = pending
-	hrwTab     = pending
-)
+type slotsTable = pending

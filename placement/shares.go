@@ -1,6 +1,9 @@
 package placement
 
-import "github.com/shardd/shardd/internal/splitmix"
+import (
+	"github.com/shardd/shardd/internal/splitmix"
+	"github.com/shardd/shardd/topology"
+)
 
 // Shares returns each node's share of the key space as its owner, 0..1, parallel
 // to the topology's nodes: exact for ring, maglev, slots and a rendezvous table,
@@ -52,8 +55,13 @@ func (t *Table) heldShares() []float64 {
 	return scaled(floats(held), 1/total)
 }
 
-// lawShares is the share that the hash's law gives each node.
+// lawShares is the share that the hash's law gives each node: of the buckets
+// under jump, of the weights under rendezvous.
 func (t *Table) lawShares() []float64 {
+	if t.kind == kindJump {
+		share, _ := bucketShares(t.bucketOwners(), t.Len())
+		return share
+	}
 	share := make([]float64, t.Len())
 	_, weights := owners(t.topo.Nodes())
 	for i, w := range weights {
@@ -89,5 +97,30 @@ func (c *comparison) copyShares(t *Table, at []int) []float64 {
 	return out
 }
 
-// bucketOwners returns the owner of every jump bucket as a roster index, -1 for a hole.
-func (t *Table) bucketOwners(at []int) []int { return nil }
+// bucketOwners returns the owner of every jump bucket, -1 for a hole.
+func (t *Table) bucketOwners() []int {
+	o := t.topo.Object(topology.KindJump)
+	at := make([]int, len(o.Nodes()))
+	for i, id := range o.Nodes() {
+		at[i] = t.topo.Index(id)
+	}
+	owners := make([]int, o.Size())
+	for b, e := range o.Entries(0) {
+		owners[b] = -1
+		if e != topology.NoOwner {
+			owners[b] = at[e]
+		}
+	}
+	return owners
+}
+
+// buckets is bucketOwners by roster index.
+func (t *Table) buckets(at []int) []int {
+	owners := t.bucketOwners()
+	for b, o := range owners {
+		if o >= 0 {
+			owners[b] = at[o]
+		}
+	}
+	return owners
+}
