@@ -3,7 +3,6 @@ package placement
 import (
 	"math"
 	"math/bits"
-	"sort"
 )
 
 // pieces is the key space cut into runs of hashes that have the same preference
@@ -86,9 +85,4 @@ func walk(p pieces, visit func(first, last uint64, i int)) {
 		}
 		first = last + 1
 	}
-}
-
-// locatePiece returns the piece that holds h. O(log n).
-func locatePiece(p pieces, h uint64) int {
-	return sort.Search(p.len(), func(i int) bool { return p.end(i) >= h })
 }
