@@ -1,0 +1,237 @@
+package wrr
+
+import (
+	"math"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/shardd/shardd/balance"
+	"github.com/shardd/shardd/balance/internal/decay"
+)
+
+const (
+	firstRoom  = 32   // turns computed after a change; each run doubles it
+	usualRoom  = 256  // up to this, unless the period is longer
+	maxPeriod  = 4096 // turns of a period that is computed as a whole
+	cycleTurns = 512  // a short period is repeated up to this, so that it seldom wraps
+)
+
+// unknown stands for a time nobody has told yet.
+const unknown = math.MinInt64
+
+// smoothState is the state of the rule between two picks. fails, accessed and
+// checked are shared between states until somebody owns them.
+type smoothState struct {
+	current, effective []int64
+	fails              []int32
+	accessed, checked  []time.Duration
+}
+
+func newSmoothState(peers []peer) smoothState {
+	n := len(peers)
+	st := smoothState{
+		current: make([]int64, n), effective: make([]int64, n), fails: make([]int32, n),
+		accessed: make([]time.Duration, n), checked: make([]time.Duration, n),
+	}
+	for k := range peers {
+		st.effective[k] = peers[k].weight
+	}
+	return st
+}
+
+// own makes the failure records writable.
+func (st *smoothState) own() {
+	st.fails = slices.Clone(st.fails)
+	st.accessed, st.checked = slices.Clone(st.accessed), slices.Clone(st.checked)
+}
+
+// smoothRun is a sequence of picks computed ahead from one state, consumed by a
+// cursor. It holds as long as nobody fails, nobody is excluded and now is at
+// most until.
+type smoothRun struct {
+	_      [64]byte
+	cursor atomic.Uint64
+	_      [56]byte
+
+	picks  []int32 // peers
+	period int     // > 0: the picks repeat, and len(picks) is a multiple of it
+	steady bool    // effective weights do not change during the run
+	until  time.Duration
+	room   int
+	start  smoothState
+	barred []bool // peers that take no part in the run
+}
+
+// take consumes one turn: the peer, -1 at the end of the run, and its position.
+func (r *smoothRun) take() (k, at int) {
+	turn := r.cursor.Add(1) - 1
+	n := uint64(len(r.picks))
+	if turn < n {
+		return int(r.picks[turn]), int(turn)
+	}
+	if r.period == 0 {
+		return -1, int(n)
+	}
+	at = int(turn % n)
+	if at == 0 { // one wrap, one subtraction: every position is drawn once
+		r.cursor.Add(-n)
+	}
+	return int(r.picks[at]), at
+}
+
+// state returns a copy of the state before turn at; -1 is the next turn.
+func (r *smoothRun) state(peers []peer, at int) smoothState {
+	if at < 0 {
+		at = r.position()
+	}
+	st := r.start
+	st.current, st.effective = slices.Clone(st.current), slices.Clone(st.effective)
+	if r.period > 0 {
+		at %= r.period
+	}
+	if !r.steady {
+		for range at {
+			advance(peers, &st, r.barred)
+		}
+		return st
+	}
+	// Without changes of the effective weights a node has gained at * effective
+	// and paid the total for each of its picks.
+	var total int64
+	for k := range peers {
+		if !r.barred[k] {
+			st.current[k] += int64(at) * st.effective[k]
+			total += st.effective[k]
+		}
+	}
+	for _, k := range r.picks[:at] {
+		st.current[k] -= total
+	}
+	return st
+}
+
+// position returns the turn that comes next.
+func (r *smoothRun) position() int {
+	turn, n := r.cursor.Load(), uint64(len(r.picks))
+	switch {
+	case turn < n:
+		return int(turn)
+	case r.period > 0:
+		return int(turn % n)
+	}
+	return int(n)
+}
+
+// advance makes one step of the rule among the peers that are not barred and
+// returns the pick, -1 if there is none.
+func advance(peers []peer, st *smoothState, barred []bool) int {
+	best, total := -1, int64(0)
+	for k := range peers {
+		if barred[k] {
+			continue
+		}
+		st.current[k] += st.effective[k]
+		total += st.effective[k]
+		if st.effective[k] < peers[k].weight {
+			st.effective[k] = min(peers[k].weight, st.effective[k]+peers[k].one)
+		}
+		if best < 0 || st.current[k] > st.current[best] {
+			best = k
+		}
+	}
+	if best >= 0 {
+		st.current[best] -= total
+	}
+	return best
+}
+
+// step makes one step at now without the excluded and the full; it starts the
+// trial of a node whose FailTimeout has passed.
+func (s *Smooth) step(st *smoothState, now time.Duration, exclude []*balance.Node) int {
+	barred, _, _ := s.bars(st, now)
+	for k := range s.peers {
+		i := int(s.peers[k].index)
+		barred[k] = barred[k] || s.full(i) || slices.Contains(exclude, s.set.Node(i))
+	}
+	best := advance(s.peers, st, barred)
+	if best >= 0 && st.fails[best] > 0 && decay.Elapsed(st.checked[best], now) > s.cfg.FailTimeout {
+		st.own()
+		st.checked[best] = now
+	}
+	return best
+}
+
+// bars tells which peers are down or barred by failures at now, until when that
+// holds, and whether a pick may start a trial, which changes the state.
+func (s *Smooth) bars(st *smoothState, now time.Duration) (barred []bool, until time.Duration, trial bool) {
+	barred, until = make([]bool, len(s.peers)), math.MaxInt64
+	for k := range s.peers {
+		switch {
+		case s.peers[k].down:
+			barred[k] = true
+		case st.fails[k] == 0 || len(s.peers) == 1:
+		case now == unknown || decay.Elapsed(st.checked[k], now) > s.cfg.FailTimeout:
+			trial = true
+		default:
+			if now < st.checked[k] { // the clock went back
+				st.own()
+				st.checked[k] = now
+			}
+			until = min(until, st.checked[k]+s.cfg.FailTimeout)
+			barred[k] = int(st.fails[k]) >= s.cfg.MaxFails
+		}
+	}
+	return barred, until, trial
+}
+
+// build computes a run of about room turns from st, which it takes over.
+func (s *Smooth) build(st smoothState, now time.Duration, room int) *smoothRun {
+	r := &smoothRun{start: st, room: room}
+	var trial bool
+	if r.barred, r.until, trial = s.bars(&r.start, now); trial {
+		r.room = firstRoom
+		return r // no turns: every pick makes its step by itself
+	}
+	period, steady := s.period(&r.start, r.barred)
+	r.steady = steady
+	r.room = min(room, max(usualRoom, period))
+	turns, whole := r.room, steady && period > 0 && r.room >= period
+	if whole {
+		turns = period
+	}
+	end := r.start
+	end.current, end.effective = slices.Clone(end.current), slices.Clone(end.effective)
+	for range turns {
+		k := advance(s.peers, &end, r.barred)
+		if k < 0 {
+			return r
+		}
+		r.picks = append(r.picks, int32(k))
+	}
+	if whole && slices.Equal(end.current, r.start.current) {
+		r.period = period
+		r.picks = slices.Repeat(r.picks, max(1, cycleTurns/period))
+	}
+	return r
+}
+
+// period returns the number of turns after which the picks may repeat, 0 if it
+// is above maxPeriod, and whether all effective weights are whole.
+func (s *Smooth) period(st *smoothState, barred []bool) (turns int, steady bool) {
+	var divisor, total uint64
+	for k := range s.peers {
+		if barred[k] {
+			continue
+		}
+		if st.effective[k] < s.peers[k].weight {
+			return 0, false
+		}
+		divisor = gcd(divisor, uint64(st.effective[k]))
+		total += uint64(st.effective[k])
+	}
+	if divisor == 0 || total/divisor > maxPeriod {
+		return 0, true
+	}
+	return int(total / divisor), true
+}
