@@ -155,7 +155,8 @@ func jitter(d time.Duration, chance float64) time.Duration {
 func (c *Client) offer(t *topology.Topology) error {
 	c.taking.Lock()
 	defer c.taking.Unlock()
-	held := c.snap.Load().ref()
+	current := c.snap.Load()
+	held := current.ref()
 	if t == nil {
 		return c.confirm(held)
 	}
@@ -170,7 +171,7 @@ func (c *Client) offer(t *topology.Topology) error {
 		return c.refuse(held, t, err)
 	}
 	start := time.Now()
-	table, err := placement.New(t)
+	table, err := placement.Next(current.table, t)
 	if err != nil {
 		return c.refuse(held, t, err)
 	}

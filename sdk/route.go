@@ -96,8 +96,8 @@ func (r Route) Replicas(dst []topology.Node) []topology.Node {
 }
 
 // orderRoom is what placement.Table.AppendReplicas needs so that the largest
-// number of replicas costs no allocation.
-const orderRoom = 4*topology.MaxReplicas + 16
+// number of replicas costs no allocation, also under the zone rule.
+const orderRoom = 4 * topology.MaxReplicas
 
 // Route returns where a request for key goes: to the node that owns the key, or
 // to the next in the key's order that is up if the owner is published as down.

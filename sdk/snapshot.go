@@ -41,7 +41,7 @@ func newSnapshot(table *placement.Table) *snapshot {
 			break
 		}
 	}
-	if table.Locate(0) < 0 {
+	if table.Owners() == 0 {
 		s.err = ErrNoNodes
 	}
 	s.special = s.err != nil || s.detours != nil

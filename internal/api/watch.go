@@ -1,0 +1,140 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/shardd/shardd/topology"
+)
+
+// ErrSilent: a watch brought nothing for several of the intervals that the
+// server announced. The connection is given up.
+var ErrSilent = errors.New("api: watch is silent")
+
+// Silence is how long a watch may say nothing before it is given up: until the
+// first heartbeat First, then Factor times the interval that the server
+// announced, at least Least.
+type Silence struct {
+	First  time.Duration // 0 = 5 s
+	Factor float64       // 0 = 3
+	Least  time.Duration // 0 = 1 s
+}
+
+func (s Silence) withDefaults() Silence {
+	if s.First == 0 {
+		s.First = 5 * time.Second
+	}
+	if s.Factor == 0 {
+		s.Factor = 3
+	}
+	if s.Least == 0 {
+		s.Least = time.Second
+	}
+	return s
+}
+
+// Watch opens a watch on the first server that accepts it and calls fn with
+// every message until ctx ends (ctx.Err()), fn returns an error (that error), or
+// the stream ends or falls silent (membership.ErrUnreachable, ErrSilent). after
+// is what the caller holds; zero = nothing. If the server cannot prove that its
+// newest version descends from it: ErrForked, ErrOlder, ErrCluster. A message
+// of type end becomes its error.
+func (c *Client) Watch(ctx context.Context, cluster string, after topology.Ref, silence Silence, fn func(Message) error) error {
+	query := url.Values{}
+	if !after.IsZero() {
+		query.Set("after", after.Version.String())
+		query.Set("digest", after.Digest.String())
+		query.Set("id", after.ClusterID.String())
+	}
+	a, err := c.do(ctx, request{method: http.MethodGet, path: Path(cluster, "watch"), query: query, stream: true,
+		header: http.Header{"Accept": {TypeLines}}})
+	if err != nil {
+		return err
+	}
+	defer a.cancel()
+	defer a.Body.Close()
+	err = a.follow(silence.withDefaults(), fn)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// follow reads messages until one of the ends that Watch names.
+func (a *answer) follow(silence Silence, fn func(Message) error) error {
+	limit := silence.First
+	timer := time.AfterFunc(limit, a.cancel)
+	defer timer.Stop()
+	lines := bufio.NewReaderSize(a.Body, 64<<10)
+	for {
+		line, err := readLine(lines, MaxAnswer)
+		if err != nil {
+			return a.ended(err, !timer.Stop(), limit)
+		}
+		// While fn works the server is not what is silent.
+		if !timer.Stop() {
+			return a.ended(io.ErrUnexpectedEOF, true, limit)
+		}
+		var m Message
+		if err := json.Unmarshal(line, &m); err != nil {
+			return fmt.Errorf("api: watch of %s sent what is no message: %w: %w", a.Request.URL.Host, topology.ErrCorrupt, err)
+		}
+		if m.Type == MessageEnd {
+			return m.end()
+		}
+		if m.IntervalMS > 0 {
+			announced := time.Duration(m.IntervalMS) * time.Millisecond
+			limit = max(silence.Least, time.Duration(silence.Factor*float64(announced)))
+		}
+		if err := fn(m); err != nil {
+			return err
+		}
+		timer.Reset(limit)
+	}
+}
+
+func (m Message) end() error {
+	if m.Error == nil {
+		return Errorf(CodeStopping, "", "the server ended the watch")
+	}
+	return m.Error
+}
+
+func (a *answer) ended(err error, expired bool, limit time.Duration) error {
+	host := a.Request.URL.Host
+	if expired {
+		return &unreachable{host, fmt.Errorf("%w for %s", ErrSilent, limit)}
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return &unreachable{host, fmt.Errorf("watch broke off: %w", err)}
+}
+
+// readLine returns the next line without its end, at most limit bytes of it.
+func readLine(r *bufio.Reader, limit int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(line)+len(part) > limit {
+			return nil, fmt.Errorf("line is longer than %d bytes", limit)
+		}
+		if err == nil && line == nil {
+			return part, nil // valid until the next read: it is decoded before
+		}
+		line = append(line, part...)
+		if err == nil {
+			return line, nil
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Server serves the HTTP API. Make one with New, then call Run or Serve once.
+type Server struct {
+	cfg      Config
+	logger   hclog.Logger
+	clusters *clusters
+	metrics  *metrics
+	guard    guard
+	routes   *http.ServeMux
+	store    probe
+
+	open    atomic.Int64    // watches
+	running context.Context // ends with Serve: watches say good-bye, edits stop waiting
+	stop    context.CancelFunc
+	endHubs context.CancelFunc
+	served  sync.Once
+}
+
+// New returns a server. It does no I/O. The error says what of cfg is missing,
+// or that its Registry has metrics of these names already.
+func New(cfg Config) (*Server, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	ctx, endHubs := context.WithCancel(context.Background())
+	s := &Server{cfg: cfg, logger: cfg.Logger, guard: newGuard(cfg), endHubs: endHubs,
+		store: probe{directory: cfg.Directory}}
+	s.running, s.stop = context.WithCancel(context.Background())
+	s.clusters = &clusters{directory: cfg.Directory, timeout: cfg.StoreTimeout, logger: s.logger,
+		ctx: ctx, hubs: make(map[string]*hub), read: make(chan struct{})}
+	if cfg.Elector != nil {
+		s.clusters.control = s.control
+	}
+	if s.metrics, err = newMetrics(cfg.Registry, s.clusters); err != nil {
+		endHubs()
+		s.stop()
+		return nil, fmt.Errorf("server: metrics: %w", err)
+	}
+	s.routes = s.newRoutes(promhttp.HandlerFor(cfg.Registry, promhttp.HandlerOpts{}))
+	return s, nil
+}
+
+// Run listens on Config.Addr and serves until ctx ends. An address that other
+// machines can reach is refused unless Config.AllowInsecure is set. See Serve.
+func (s *Server) Run(ctx context.Context) error {
+	ln, err := listen(s.cfg.Addr, s.cfg.AllowInsecure)
+	if err != nil {
+		return err
+	}
+	return s.Serve(ctx, ln)
+}
+
+// Serve serves on ln, which it closes, until ctx ends, and runs the controllers
+// meanwhile. Then watches are told to go elsewhere, requests in flight get
+// Config.ShutdownTimeout, and leaderships are handed over. It returns nil, or
+// why it could not serve. A server serves once.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	err := errors.New("server: a server serves only once; make another one")
+	s.served.Do(func() { err = s.serve(ctx, ln) })
+	return err
+}
+
+func (s *Server) serve(ctx context.Context, ln net.Listener) error {
+	if err := checkListener(ln, s.cfg.AllowInsecure); err != nil {
+		ln.Close()
+		return err
+	}
+	watching, stopWatching := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { s.clusters.run(watching) })
+	defer running.Wait()
+	defer s.endHubs()
+	defer stopWatching()
+
+	web := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10, ErrorLog: s.logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug})}
+	failed := make(chan error, 1)
+	running.Go(func() { failed <- web.Serve(ln) })
+	s.logger.Info("listening", "address", ln.Addr().String(), "insecure", s.cfg.AllowInsecure)
+	select {
+	case err := <-failed:
+		s.stop()
+		web.Close()
+		return fmt.Errorf("server: %w", err)
+	case <-ctx.Done():
+	}
+	s.stop()
+	s.shutDown(web)
+	s.logger.Info("stopped")
+	return nil
+}
+
+func (s *Server) shutDown(web *http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.ShutdownTimeout)
+	defer cancel()
+	if err := web.Shutdown(ctx); err != nil {
+		s.logger.Warn("requests in flight were cut off", "error", err)
+		web.Close()
+	}
+}

@@ -1,0 +1,112 @@
+package httpsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/shardd/shardd/internal/api"
+	"github.com/shardd/shardd/sdk"
+	"github.com/shardd/shardd/topology"
+)
+
+// errRefused ends a stream whose server serves what the client refuses.
+var errRefused = errors.New("httpsource: the server's topologies are refused")
+
+// follower is one Watch: what its client holds, and the tables in use.
+type follower struct {
+	source    *Source
+	held      topology.Ref
+	fn        func(*topology.Topology) error
+	tables    map[topology.Digest]*topology.Object // of the newest version
+	delivered bool                                 // this stream has brought or confirmed something
+}
+
+// follow watches one server until its stream ends. The error says why.
+func (f *follower) follow(ctx context.Context, srv *server) error {
+	err := srv.client.Watch(ctx, f.source.cluster, f.held, f.source.opts.silence, func(m api.Message) error {
+		return f.message(ctx, srv, m)
+	})
+	return inSDKTerms(err)
+}
+
+// inSDKTerms gives an error of the server the sentinel that clients know.
+func inSDKTerms(err error) error {
+	for _, pair := range [...][2]error{{api.ErrCluster, sdk.ErrCluster}, {api.ErrForked, sdk.ErrForked}, {api.ErrOlder, sdk.ErrOlder}} {
+		if errors.Is(err, pair[0]) {
+			return fmt.Errorf("httpsource: %w: %w", pair[1], err)
+		}
+	}
+	return err
+}
+
+// message deals with one line of the stream. An error ends the stream; what
+// only this version suffers from is reported, and the stream goes on.
+func (f *follower) message(ctx context.Context, srv *server, m api.Message) error {
+	switch m.Type {
+	case api.MessageHeartbeat:
+		return f.heartbeat(m)
+	case api.MessageFull:
+	default: // of a later release
+		return nil
+	}
+	t, err := m.Decode()
+	if err == nil {
+		t, err = f.attach(ctx, srv, t)
+	}
+	if errors.Is(err, topology.ErrUnknown) {
+		sdk.Report(ctx, fmt.Errorf("httpsource: version %s from %s: %w; staying on %s until this program is upgraded or the next version can be used", m.Version, srv.name, err, f.held.Version))
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("httpsource: %s: %w", srv.name, err)
+	}
+	return f.deliver(t)
+}
+
+func (f *follower) heartbeat(m api.Message) error {
+	if m.Digest != f.held.Digest || m.ClusterID != f.held.ClusterID || f.held.IsZero() {
+		return nil
+	}
+	f.delivered = true
+	return f.fn(nil)
+}
+
+// deliver hands t to the client. If it is of the wrong cluster or line, so is
+// everything that this server has; if the client cannot use it for another
+// reason, the next version may be better.
+func (f *follower) deliver(t *topology.Topology) error {
+	err := f.fn(t)
+	switch {
+	case err == nil:
+		f.held = t.Ref()
+		f.delivered = true
+	case errors.Is(err, sdk.ErrCluster), errors.Is(err, sdk.ErrForked), errors.Is(err, sdk.ErrOlder), errors.Is(err, sdk.ErrClosed):
+		return fmt.Errorf("%w: %w", errRefused, err)
+	}
+	return nil
+}
+
+// attach adds the tables that t refers to. Those of the version before are at
+// hand; the others are fetched where the version came from.
+func (f *follower) attach(ctx context.Context, srv *server, t *topology.Topology) (*topology.Topology, error) {
+	tables := make(map[topology.Digest]*topology.Object, len(t.Refs()))
+	objects := make([]*topology.Object, 0, len(t.Refs()))
+	for _, ref := range t.Refs() {
+		o := f.tables[ref.Digest]
+		if o == nil {
+			var err error
+			if o, err = srv.client.Object(ctx, f.source.cluster, ref.Digest); err != nil {
+				return nil, fmt.Errorf("table of version %s: %w", t.Version(), err)
+			}
+		}
+		tables[ref.Digest] = o
+		objects = append(objects, o)
+	}
+	full, err := t.Attach(objects...)
+	if err != nil {
+		return nil, err
+	}
+	f.tables = tables
+	return full, nil
+}

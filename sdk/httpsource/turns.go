@@ -1,0 +1,74 @@
+package httpsource
+
+import "time"
+
+// Pauses between two tries.
+const (
+	leastPause = 50 * time.Millisecond
+	mostPause  = time.Second
+)
+
+// turns decides which server is tried next, and when. A server that worked is
+// tried again at once, for its stream may just have been cut; then the others
+// follow, with a pause only after each full round. It has no clock of its own.
+type turns struct {
+	now      int         // index of the server whose turn it is
+	failures int         // in a row
+	barred   []time.Time // until when each server asked to be left alone
+	chance   func() float64
+}
+
+func newTurns(servers int, chance func() float64) *turns {
+	return &turns{now: int(chance() * float64(servers)), barred: make([]time.Time, servers), chance: chance}
+}
+
+// server returns the index of the server to try.
+func (t *turns) server() int { return t.now }
+
+// ended is told that the try has ended: whether the server had worked for a
+// while before that, and how long it asked to be left alone. It returns how long
+// to wait until server is to be tried.
+func (t *turns) ended(worked bool, retryAfter time.Duration, now time.Time) time.Duration {
+	t.barred[t.now] = now.Add(retryAfter)
+	if worked {
+		t.failures = 0
+	} else {
+		t.failures++
+		t.now = (t.now + 1) % len(t.barred)
+	}
+	wait := t.skipBarred(now)
+	if worked || t.failures%len(t.barred) == 0 {
+		wait = max(wait, t.pause())
+	}
+	return wait
+}
+
+// skipBarred moves on to the first server that may be asked, or the one that
+// may be soonest, and returns how long that is from now.
+func (t *turns) skipBarred(now time.Time) time.Duration {
+	best := t.now
+	for i := range t.barred {
+		n := (t.now + i) % len(t.barred)
+		if !t.barred[n].After(now) {
+			t.now = n
+			return 0
+		}
+		if t.barred[n].Before(t.barred[best]) {
+			best = n
+		}
+	}
+	t.now = best
+	return t.barred[best].Sub(now)
+}
+
+// pause grows with the rounds that failed, up to mostPause, and is spread over
+// its upper half, so that clients that lost a server together do not return
+// together. After a stream that worked it is the least.
+func (t *turns) pause() time.Duration {
+	d := leastPause
+	for rounds := t.failures / len(t.barred); rounds > 0 && d < mostPause; rounds-- {
+		d *= 2
+	}
+	d = min(d, mostPause)
+	return d/2 + time.Duration(t.chance()*float64(d/2))
+}
