@@ -1,0 +1,33 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/shardd/shardd/topology"
+)
+
+// TopologyAt returns the kept version v with its tables. Errors:
+// membership.ErrNoCluster, ErrNoVersion (never published, or no longer kept).
+func (c *Client) TopologyAt(ctx context.Context, cluster string, v topology.Version) (*topology.Topology, error) {
+	a, err := c.do(ctx, request{method: http.MethodGet, path: Path(cluster, "topology"), query: url.Values{"version": {v.String()}},
+		header: http.Header{"Accept": {TypeBinary}}})
+	if err != nil {
+		return nil, err
+	}
+	defer a.close()
+	b, err := a.readAll()
+	if err != nil {
+		return nil, err
+	}
+	t, err := topology.UnmarshalSaved(b)
+	if err == nil && t.Version() != v {
+		err = fmt.Errorf("%w: it is version %s", topology.ErrCorrupt, t.Version())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("api: topology %s of %s: %w", v, cluster, err)
+	}
+	return t, nil
+}
