@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shardd/shardd/internal/api"
+	"github.com/shardd/shardd/topology"
+)
+
+// editFlags are the flags of every command that edits.
+type editFlags struct {
+	ifMatch string
+	why     string
+}
+
+func (e *editFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&e.ifMatch, "if-match", "", "edit only if the cluster still has this entity tag, such as 1.3+7 (shardd get shows it)")
+	f.StringVar(&e.why, "why", "", "why, for the history of versions")
+}
+
+func (e *editFlags) options() (api.EditOptions, error) {
+	o := api.EditOptions{Why: e.why}
+	if e.ifMatch == "" {
+		return o, nil
+	}
+	tag, err := api.ParseETag(e.ifMatch)
+	if err != nil {
+		return o, usagef("--if-match: %w", err)
+	}
+	o.IfMatch = tag
+	return o, nil
+}
+
+// printEdit shows what an edit did; warnings go to standard error.
+func (a *app) printEdit(r api.EditResult) error {
+	for _, w := range r.Warnings {
+		a.talk("warning: %s; %s", w.Message, w.Hint)
+	}
+	return a.emit(r, func(w io.Writer) { editTable(w, r) })
+}
+
+func editTable(w io.Writer, r api.EditResult) {
+	name := r.Cluster
+	if r.Created {
+		name += " (new)"
+	}
+	pairs := []string{"cluster", name, "version", versionStep(r), "etag", r.ETag().String()}
+	if r.Movement != nil && r.From != r.Version {
+		pairs = append(pairs, "cause", r.Movement.Cause, "moved", moved(r.Movement.Summary))
+	}
+	facts(w, append(pairs, "peak/mean", peak(r.Peak))...)
+}
+
+func versionStep(r api.EditResult) string {
+	switch {
+	case !r.Published:
+		return "not published yet; newest is " + versionText(r.Version)
+	case r.From == r.Version:
+		return r.Version.String() + " (unchanged)"
+	case r.From.IsZero():
+		return r.Version.String()
+	}
+	return r.From.String() + " -> " + r.Version.String()
+}
+
+func versionText(v topology.Version) string {
+	if v.IsZero() {
+		return "none"
+	}
+	return v.String()
+}

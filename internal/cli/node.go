@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shardd/shardd/internal/api"
+	"github.com/shardd/shardd/topology"
+)
+
+func (a *app) nodeCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "node", Short: "Add, remove or weigh one node"}
+	cmd.AddCommand(a.nodeAddCommand(), a.nodeRemoveCommand(), a.nodeWeightCommand())
+	return cmd
+}
+
+func (a *app) nodeAddCommand() *cobra.Command {
+	var edit editFlags
+	var node api.NodeEdit
+	var weight string
+	cmd := &cobra.Command{Use: "add ID", Short: "Add a node", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w, err := parseWeight("--weight", weight)
+			if err != nil {
+				return err
+			}
+			node.Weight = &w
+			return a.editNode(cmd, args[0], api.VerbAdd, node, edit)
+		}}
+	f := cmd.Flags()
+	f.StringVar(&node.Addr, "addr", "", "where the node is, such as 10.0.0.4:11211")
+	f.StringVar(&node.Zone, "zone", "", "failure domain")
+	f.StringVar(&node.Label, "label", "", "what a foreign system hashes in place of the address")
+	f.StringVar(&weight, "weight", "1", "share relative to the other nodes, 0 to 1000000; 0 = owns nothing")
+	edit.register(cmd)
+	return cmd
+}
+
+func (a *app) nodeRemoveCommand() *cobra.Command {
+	var edit editFlags
+	cmd := &cobra.Command{Use: "remove ID", Short: "Remove a node at once; its keys go to the others", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.editNode(cmd, args[0], api.VerbRemove, api.NodeEdit{}, edit)
+		}}
+	edit.register(cmd)
+	return cmd
+}
+
+func (a *app) nodeWeightCommand() *cobra.Command {
+	var edit editFlags
+	cmd := &cobra.Command{Use: "weight ID WEIGHT", Short: "Set a node's weight; 0 = it owns nothing", Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w, err := parseWeight("weight", args[1])
+			if err != nil {
+				return err
+			}
+			return a.editNode(cmd, args[0], api.VerbWeight, api.NodeEdit{Weight: &w}, edit)
+		}}
+	cmd.FParseErrWhitelist.UnknownFlags = false
+	edit.register(cmd)
+	return cmd
+}
+
+func parseWeight(what, text string) (uint32, error) {
+	w, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || w > topology.MaxWeight {
+		return 0, usagef("%s %q: want a whole number from 0 to %d", what, text, topology.MaxWeight)
+	}
+	return uint32(w), nil
+}
+
+func (a *app) editNode(cmd *cobra.Command, id string, verb api.Verb, node api.NodeEdit, edit editFlags) error {
+	if err := a.formats(formatTable, formatJSON, formatYAML); err != nil {
+		return err
+	}
+	if err := topology.ValidateNodeID(id); err != nil {
+		return usagef("%w", err)
+	}
+	o, err := edit.options()
+	if err != nil {
+		return err
+	}
+	return a.onCluster(cmd.Context(), func(c *api.Client, cluster string) error {
+		r, err := c.EditNode(cmd.Context(), cluster, id, verb, node, o)
+		if err != nil {
+			return err
+		}
+		return a.printEdit(r)
+	})
+}

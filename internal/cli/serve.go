@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/spf13/cobra"
+
+	"github.com/shardd/shardd/internal/api"
+	"github.com/shardd/shardd/internal/embedetcd"
+	"github.com/shardd/shardd/internal/server"
+	"github.com/shardd/shardd/membership/etcdstore"
+)
+
+// serveFlags are the flags of serve and dev.
+type serveFlags struct {
+	listen   string
+	insecure bool
+	hosts    []string
+	id       string
+	dataDir  string
+
+	etcd              []string
+	embedded          bool
+	cacert, cert, key string
+	user              string
+}
+
+func (f *serveFlags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.listen, "listen", api.DefaultAddr, "address to listen on; port 0 = any free one")
+	fl.BoolVar(&f.insecure, "insecure", false, "allow an address that other machines can reach, though there is no authentication")
+	fl.StringSliceVar(&f.hosts, "allowed-host", nil, "further host names under which this server may be addressed")
+	fl.StringVar(&f.id, "id", "", "name of this process in elections; default host name and process id")
+}
+
+func (a *app) serveCommand() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{Use: "serve (--etcd ENDPOINTS | --embedded-etcd --data-dir DIR)", Short: "Serve the API and publish versions", Args: cobra.NoArgs,
+		Long: "serve keeps clusters in etcd, publishes their versions and serves the HTTP API. It prints\nits URL on standard output once it listens. Any number of processes may share an etcd;\none of them publishes at a time.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) }}
+	f.register(cmd)
+	fl := cmd.Flags()
+	fl.StringSliceVar(&f.etcd, "etcd", nil, "endpoints of an etcd cluster")
+	fl.BoolVar(&f.embedded, "embedded-etcd", false, "run a single etcd member in this process")
+	fl.StringVar(&f.dataDir, "data-dir", "", "directory of the embedded etcd")
+	fl.StringVar(&f.cacert, "etcd-cacert", "", "file of the authority that signed etcd's certificates")
+	fl.StringVar(&f.cert, "etcd-cert", "", "file of the certificate to show to etcd")
+	fl.StringVar(&f.key, "etcd-key", "", "file of its key")
+	fl.StringVar(&f.user, "etcd-user", "", "user of etcd; its password is read from $SHARDD_ETCD_PASSWORD")
+	return cmd
+}
+
+func (a *app) devCommand() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{Use: "dev", Short: "Serve with an embedded etcd and no set-up", Args: cobra.NoArgs,
+		Long: "dev is serve with an etcd inside this process that elects itself at once. Without\n--data-dir everything is forgotten at the end. It prints its URL on standard output.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.dev(cmd.Context(), f) }}
+	f.register(cmd)
+	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "keep the data in this directory")
+	return cmd
+}
+
+func (f *serveFlags) check() error {
+	switch {
+	case f.embedded && len(f.etcd) > 0:
+		return usagef("--etcd and --embedded-etcd exclude each other; give one of them")
+	case !f.embedded && len(f.etcd) == 0:
+		return usagef("no store; give --etcd ENDPOINTS, or --embedded-etcd --data-dir DIR (to try things out: shardd dev)")
+	case f.embedded && f.dataDir == "":
+		return usagef("--embedded-etcd needs --data-dir")
+	case !f.embedded && f.dataDir != "":
+		return usagef("--data-dir is for --embedded-etcd")
+	case (f.cert == "") != (f.key == ""):
+		return usagef("--etcd-cert and --etcd-key go together")
+	}
+	return nil
+}
+
+func (a *app) serve(ctx context.Context, f serveFlags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	if f.embedded {
+		return a.serveEmbedded(ctx, f, false)
+	}
+	ln, err := f.open()
+	if err != nil {
+		return err
+	}
+	log := a.logger(hclog.Info)
+	tlsConfig, err := f.tls()
+	if err != nil {
+		ln.Close()
+		return err
+	}
+	client, err := etcdstore.Dial(etcdstore.Config{Endpoints: f.etcd, TLS: tlsConfig, Username: f.user, Password: a.env.Getenv("SHARDD_ETCD_PASSWORD"), Logger: log})
+	if err != nil {
+		ln.Close()
+		return err
+	}
+	defer client.Close()
+	store, err := etcdstore.New(client, etcdstore.Options{Logger: log})
+	if err != nil {
+		ln.Close()
+		return err
+	}
+	return a.serveStore(ctx, f, ln, store, log)
+}
+
+func (a *app) dev(ctx context.Context, f serveFlags) error {
+	if f.dataDir == "" {
+		dir, err := os.MkdirTemp("", "shardd-dev-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		f.dataDir = dir
+	}
+	return a.serveEmbedded(ctx, f, true)
+}
+
+func (a *app) serveEmbedded(ctx context.Context, f serveFlags, dev bool) error {
+	ln, err := f.open()
+	if err != nil {
+		return err
+	}
+	log := a.logger(hclog.Info)
+	starting, cancel := context.WithTimeout(ctx, time.Minute)
+	etcd, err := embedetcd.Start(starting, embedetcd.Config{Dir: f.dataDir, Dev: dev, Logger: log})
+	cancel()
+	if err != nil {
+		ln.Close()
+		if ctx.Err() != nil {
+			return nil // told to stop before it had begun
+		}
+		return err
+	}
+	defer etcd.Close()
+	store, err := etcdstore.New(etcd.Client(), etcdstore.Options{Logger: log})
+	if err != nil {
+		ln.Close()
+		return err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() { // ends with etcd, at the latest by the Close above
+		<-etcd.Done()
+		stop(errEtcdStopped)
+	}()
+	if err := a.serveStore(ctx, f, ln, store, log); err != nil {
+		return err
+	}
+	if errors.Is(context.Cause(ctx), errEtcdStopped) {
+		return errEtcdStopped
+	}
+	return nil
+}
+
+var errEtcdStopped = errors.New("the embedded etcd stopped; see the log above")
+
+// serveStore serves on ln, which it closes, until ctx ends.
+func (a *app) serveStore(ctx context.Context, f serveFlags, ln net.Listener, store *etcdstore.Store, log hclog.Logger) error {
+	defer ln.Close()
+	s, err := server.New(server.Config{Directory: store, Elector: store, ID: f.id, AllowInsecure: f.insecure, AllowedHosts: f.hosts, Logger: log})
+	if err != nil {
+		return err
+	}
+	// A store that does not answer at the start is more likely a wrong
+	// address than an outage; later on the server waits for it.
+	first, cancel := context.WithTimeout(ctx, a.timeout)
+	_, err = store.List(first)
+	cancel()
+	if ctx.Err() != nil {
+		return nil
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = &coded{ExitUnreachable, fmt.Errorf("etcd does not answer at %v: %w", f.etcd, err)}
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.out, "http://%s\n", ln.Addr())
+	if err := writeError(a.out.Flush()); err != nil {
+		log.Warn("address could not be printed", "error", err) // it serves all the same
+	}
+	return s.Serve(ctx, ln)
+}
+
+// open listens, unless the address is reachable from elsewhere and that is not
+// allowed.
+func (f *serveFlags) open() (net.Listener, error) {
+	host, _, err := net.SplitHostPort(f.listen)
+	if err != nil {
+		return nil, usagef("--listen %q: %w; want HOST:PORT", f.listen, err)
+	}
+	if ip := net.ParseIP(host); !f.insecure && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, &coded{ExitRefused, fmt.Errorf("--listen %s: other machines can reach this address, and there is no authentication; listen on 127.0.0.1, or allow it with --insecure if the network is trusted", f.listen)}
+	}
+	ln, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return nil, fmt.Errorf("%w; is another shardd running there? Choose another address with --listen", err)
+	}
+	return ln, nil
+}
+
+// tls returns nil where no file is named: then https endpoints are checked
+// against the authorities of the system.
+func (f *serveFlags) tls() (*tls.Config, error) {
+	if f.cacert == "" && f.cert == "" {
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.cacert != "" {
+		pem, err := os.ReadFile(f.cacert)
+		if err != nil {
+			return nil, usagef("--etcd-cacert: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, usagef("--etcd-cacert: %s holds no certificate in PEM form", f.cacert)
+		}
+	}
+	if f.cert != "" {
+		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+		if err != nil {
+			return nil, usagef("--etcd-cert: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
