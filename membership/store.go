@@ -55,14 +55,14 @@ type State struct {
 	ID         topology.ClusterID
 	Epoch      uint64
 	History    topology.History
-	Declared   topology.Declared  // in normal form, nodes sorted by ID; the zero value if Invalid is set
+	Declared   topology.Declared  // spec in normal form, nodes sorted by ID. Read only
 	Generation uint64             // of Declared; raised by one with every accepted edit
 	Head       *topology.Topology // newest version with its tables; nil before the first
 	Applied    uint64             // the generation that Head answers; equal to Generation when all is published
 	Edits      []Note             // the edits after Applied, oldest first, at most MaxNotes
 	// Invalid says why the stored declared state cannot be used (garbage, or
 	// written by a later release); nil normally. Head is valid all the same.
-	// An edit that does not read what is there (ReplaceAll) mends it.
+	// Declared then has the cluster's name only; an Edit with Whole mends it.
 	Invalid error
 }
 
@@ -96,6 +96,9 @@ type Edit struct {
 	By     string // who; for the cause of the version that follows; at most MaxNoteLen bytes
 	Why    string // free text, at most MaxNoteLen bytes
 	Apply  func(topology.Declared) (topology.Declared, error)
+	// Whole says that Apply ignores what it is given, so that the edit can
+	// stand in for declared state that cannot be read (State.Invalid).
+	Whole bool
 	// Replace names nodes that take over from others, old id to new id, as a
 	// hint for the placement (placement.UpdateOptions.Replace).
 	Replace map[string]string
@@ -142,11 +145,22 @@ type Reader interface {
 	// Movement returns the report stored with version v, else ErrNoVersion.
 	Movement(ctx context.Context, v topology.Version) (placement.Report, error)
 	// Versions lists the kept versions, ascending.
-	Versions(ctx context.Context) ([]topology.Version, error)
+	Versions(ctx context.Context) ([]VersionInfo, error)
 	// Descends reports whether ref is the head or one of the last
 	// KeptDigests versions before it in the head's epoch and history: whether
 	// whoever holds ref may take the head. It reads linearizably.
 	Descends(ctx context.Context, ref topology.Ref) (bool, error)
+}
+
+// VersionInfo is one kept version in short.
+type VersionInfo struct {
+	Version topology.Version
+	History topology.History
+	Digest  topology.Digest
+	Cause   topology.Cause
+	Nodes   int     // nodes listed, owners or not
+	Moved   bool    // ownership changed: the mapping is another than before
+	Ratio   float64 // share of the key space that moved
 }
 
 // What a store keeps.

@@ -61,6 +61,7 @@ func setDefault(d *time.Duration, v time.Duration) {
 type Client struct {
 	kv        clientv3.KV
 	watcher   clientv3.Watcher
+	lease     clientv3.Lease
 	endpoints func() []string
 	o         Options
 	streams   atomic.Uint64 // numbers the streams of followers
@@ -68,7 +69,7 @@ type Client struct {
 
 // New wraps c, which the caller keeps and closes.
 func New(c *clientv3.Client, o Options) *Client {
-	return &Client{kv: c.KV, watcher: c.Watcher, endpoints: c.Endpoints, o: o.withDefaults()}
+	return &Client{kv: c.KV, watcher: c.Watcher, lease: c.Lease, endpoints: c.Endpoints, o: o.withDefaults()}
 }
 
 // Range selects keys.

@@ -169,3 +169,11 @@ func DecodeDeclaredContent(id topology.ClusterID, b []byte) (topology.Declared, 
 	}
 	return topology.Declared{Cluster: t.Cluster(), Spec: t.Spec(), Nodes: t.Nodes()}, nil
 }
+
+// Precedes reports whether ref is the head or comes before it in its epoch and
+// history. link is the value stored in the chain for ref's version.
+func (h Head) Precedes(ref topology.Ref, link []byte) bool {
+	l, err := DecodeLink(link)
+	return err == nil && l == Link{ref.History, ref.Digest} && ref.History == h.History &&
+		ref.Version.Epoch == h.Version.Epoch && ref.Version.Seq <= h.Version.Seq
+}

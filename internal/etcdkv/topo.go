@@ -3,34 +3,35 @@ package etcdkv
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/shardd/shardd/topology"
 )
 
-// FetchTopology returns the topology with content digest d and the tables that
-// objects name (the same that the topology refers to, or it is ErrCorrupt).
-// Tables that hold (nil = nothing) has are not fetched. Further contents can
-// be fetched in the same reading.
-func (c *Client) FetchTopology(ctx context.Context, k Keys, d topology.Digest, objects []topology.Digest, hold *topology.Topology, more ...topology.Digest) (*topology.Topology, [][]byte, error) {
+// FetchTopology returns the topology with content digest d, complete with the
+// tables that objects name. Tables that hold (nil = nothing) has are not
+// fetched. Errors: those of Fetch; ErrCorrupt if the contents do not make up a
+// topology.
+func (c *Client) FetchTopology(ctx context.Context, k Keys, d topology.Digest, objects []topology.Digest, hold *topology.Topology) (*topology.Topology, error) {
 	var have []*topology.Object
 	if hold != nil {
 		have = hold.Objects()
 	}
 	need := []topology.Digest{d}
 	for _, o := range objects {
-		if indexObject(have, o) < 0 {
+		if !slices.ContainsFunc(have, func(h *topology.Object) bool { return h.Digest() == o }) {
 			need = append(need, o)
 		}
 	}
-	data, err := c.Fetch(ctx, k, append(need, more...)...)
+	data, err := c.Fetch(ctx, k, need...)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	t, err := assemble(data[:len(need)], have)
+	t, err := assemble(data, have)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: topology %s: %w", ErrCorrupt, d, err)
+		return nil, fmt.Errorf("%w: topology %s: %w", ErrCorrupt, d, err)
 	}
-	return t, data[len(need):], nil
+	return t, nil
 }
 
 func assemble(data [][]byte, have []*topology.Object) (*topology.Topology, error) {
@@ -46,13 +47,4 @@ func assemble(data [][]byte, have []*topology.Object) (*topology.Topology, error
 		have = append(have[:len(have):len(have)], o)
 	}
 	return t.Attach(have...)
-}
-
-func indexObject(objects []*topology.Object, d topology.Digest) int {
-	for i, o := range objects {
-		if o.Digest() == d {
-			return i
-		}
-	}
-	return -1
 }

@@ -1,0 +1,120 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/shardd/shardd/internal/etcdkv"
+	"github.com/shardd/shardd/membership"
+)
+
+// errFree ends the wait for the election key.
+var errFree = errors.New("free")
+
+// Campaign blocks until this process leads the cluster or ctx ends. The election
+// key is one key under a session's lease: whoever makes it leads, and every
+// publication compares its CreateRevision. Waiting is Get-then-Watch with a poll
+// behind it, as for everything else, so a silent stream does not block it.
+func (s *Store) Campaign(ctx context.Context, cluster, id string) (membership.Leadership, error) {
+	keys, err := etcdkv.NewKeys(s.prefix, cluster)
+	if err != nil {
+		return nil, fmt.Errorf("etcdstore: campaign: %w: %w", membership.ErrNoCluster, err)
+	}
+	for {
+		if err := s.waitFree(ctx, keys); err != nil {
+			return nil, translate("campaign", err)
+		}
+		l, err := s.seize(ctx, keys, id)
+		if err == nil {
+			return l, nil
+		}
+		if !errors.Is(err, etcdkv.ErrConflict) {
+			return nil, translate("campaign", err)
+		}
+	}
+}
+
+func (s *Store) waitFree(ctx context.Context, keys etcdkv.Keys) error {
+	err := s.kv.Follow(ctx, []etcdkv.Range{{Key: keys.Leader()}}, nil, func(r etcdkv.Reading) error {
+		if r.First(0).ModRevision == 0 {
+			return errFree
+		}
+		return nil
+	})
+	if errors.Is(err, errFree) {
+		return nil
+	}
+	return err
+}
+
+// seize makes the election key under a fresh lease, if it is still free.
+func (s *Store) seize(ctx context.Context, keys etcdkv.Keys, id string) (*leadership, error) {
+	lease, err := s.kv.Grant(ctx, int64(s.ttl))
+	if err != nil {
+		return nil, err
+	}
+	// The session outlives ctx, which is the campaign's.
+	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	session, err := concurrency.NewSession(s.client, concurrency.WithLease(lease), concurrency.WithTTL(s.ttl), concurrency.WithContext(alive))
+	if err == nil && session == nil { // the keep-alive ended before it began
+		err = etcdkv.ErrUnreachable
+	}
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("session: %w", err)
+	}
+	l := &leadership{s: s, session: session, cancel: cancel, key: keys.Leader()}
+	value, err := etcdkv.EncodeRecord(map[string]string{"id": id, "edit": nonce()})
+	if err == nil {
+		l.revision, err = s.kv.Commit(ctx, etcdkv.Txn{If: []etcdkv.Compare{{Key: l.key}}, Puts: []etcdkv.Put{{Key: l.key, Value: value, Lease: lease}}, Confirm: l.key})
+	}
+	if err != nil {
+		l.release(ctx)
+		return nil, err
+	}
+	return l, nil
+}
+
+// leadership is a held election key.
+type leadership struct {
+	s        *Store
+	session  *concurrency.Session
+	cancel   context.CancelFunc
+	key      string
+	revision int64
+}
+
+// Done is closed when the lease is lost or given up.
+func (l *leadership) Done() <-chan struct{} { return l.session.Done() }
+
+func (l *leadership) ended() bool {
+	select {
+	case <-l.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *leadership) compare() etcdkv.Compare {
+	return etcdkv.Compare{Key: l.key, Revision: l.revision, Created: true}
+}
+
+// Resign ends the lease, and with it the key, at once.
+func (l *leadership) Resign(ctx context.Context) error {
+	if err := l.release(ctx); err != nil {
+		return translate("resign", err)
+	}
+	return nil
+}
+
+// release stops keeping the lease alive and revokes it; if that fails, it ends
+// by itself.
+func (l *leadership) release(ctx context.Context) error {
+	l.session.Orphan()
+	l.cancel()
+	return l.s.kv.Revoke(ctx, l.session.Lease())
+}
