@@ -48,7 +48,7 @@ func (t *Table) setZones() {
 	if !t.topo.Spec().ZoneAware || t.replicas < 2 {
 		return
 	}
-	z := newZoning(t.topo.Nodes())
+	z := newZoning(t.topo.Nodes(), t.replicas)
 	t.relaxed = z.zones < t.copies()
 	if t.kind != kindSlots {
 		t.zoned, t.zoning = true, z

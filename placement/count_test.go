@@ -225,7 +225,10 @@ func TestTargets(t *testing.T) {
 		{"fewer nodes than replicas", nodes(1, "", 5, ""), 3, false, []float64{1, 1}},
 		{"as many zones as replicas: every zone holds every key", nodes(1, "a", 1, "a", 1, "b"), 2, true, []float64{.5, .5, 1}},
 		{"more zones than replicas", nodes(1, "a", 1, "a", 1, "b", 1, "c"), 2, true, []float64{.5, .5, .5, .5}},
-		{"too few zones: weights alone", nodes(1, "a", 1, "a", 2, "a"), 2, true, []float64{.5, .5, 1}},
+		{"one zone: weights alone", nodes(1, "a", 1, "a", 2, "a"), 2, true, []float64{.5, .5, 1}},
+		{"two zones, three replicas: one or two each", nodes(1, "a", 1, "a", 1, "a", 1, "b", 1, "b"), 3, true, []float64{.6, .6, .6, .6, .6}},
+		{"two zones, three replicas: at most two", nodes(5, "a", 5, "a", 5, "a", 1, "b", 1, "b"), 3, true, []float64{2. / 3, 2. / 3, 2. / 3, .5, .5}},
+		{"a zone of one node", nodes(1, "a", 1, "a", 1, "a", 9, "b"), 3, true, []float64{2. / 3, 2. / 3, 2. / 3, 1}},
 		{"nobody", nodes(0, "a"), 2, true, []float64{0}},
 	}
 	for _, tt := range tests {

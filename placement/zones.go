@@ -6,24 +6,39 @@ import (
 	"github.com/shardd/shardd/topology"
 )
 
-// zoning is the zone rule of a table: empty unless replicas must stand in
-// distinct zones and the algorithm itself knows no zones.
+// zoning is the zone rule of a table: copies stand in distinct zones while there
+// are enough, and with more copies than zones no zone gets a second copy before
+// every other zone that can has one, and so on.
 type zoning struct {
-	zone  []uint16 // zone number of each node
-	zones int      // zones with owners
+	zone   []uint16 // zone number of each node
+	levels []int    // copies that the zone of the k-th node of a list holds already
+	zones  int      // zones with owners
 }
 
-func newZoning(nodes []topology.Node) zoning {
+func newZoning(nodes []topology.Node, replicas int) zoning {
 	z := zoning{zone: make([]uint16, len(nodes))}
-	z.zones = numberZones(nodes, z.zone)
+	sizes := numberZones(nodes, z.zone)
+	z.zones = len(sizes)
+	for level := 0; len(z.levels) < replicas; level++ {
+		open := 0
+		for _, size := range sizes {
+			if size > level {
+				open++
+			}
+		}
+		if open == 0 {
+			break
+		}
+		z.levels = append(z.levels, slices.Repeat([]int{level}, min(open, replicas-len(z.levels)))...)
+	}
 	return z
 }
 
 // numberZones writes each node's zone as a number from 0, in the order of the
-// nodes, and returns how many zones have owners.
-func numberZones(nodes []topology.Node, zone []uint16) int {
+// nodes, and returns how many owners each zone with owners has.
+func numberZones(nodes []topology.Node, zone []uint16) map[uint16]int {
 	numbers := make(map[string]uint16)
-	owning := make(map[uint16]bool)
+	sizes := make(map[uint16]int)
 	for i, n := range nodes {
 		z, known := numbers[n.Zone]
 		if !known {
@@ -32,19 +47,22 @@ func numberZones(nodes []topology.Node, zone []uint16) int {
 		}
 		zone[i] = z
 		if n.OwnerWeight() > 0 {
-			owning[z] = true
+			sizes[z]++
 		}
 	}
-	return len(owning)
+	return sizes
 }
 
-// arrange moves nodes of list forward so that the first n stand in distinct
-// zones, each the first of its zone in list; the others keep their order. It
-// reports false, and may have moved some, if list has too few zones.
+// arrange moves nodes of list forward so that its first n obey the rule, each
+// the first of list that does; the others keep their order. It reports false,
+// and may have moved some, if list is too short to tell.
 func (z *zoning) arrange(list []int, n int) bool {
 	for k := range n {
-		i := k + slices.IndexFunc(list[k:], func(x int) bool { return !z.taken(list[:k], x) })
-		if i < k {
+		i := k
+		for i < len(list) && z.held(list[:k], list[i]) != z.levels[k] {
+			i++
+		}
+		if i == len(list) {
 			return false
 		}
 		x := list[i]
@@ -54,21 +72,23 @@ func (z *zoning) arrange(list []int, n int) bool {
 	return true
 }
 
-func (z *zoning) taken(chosen []int, x int) bool {
+// held counts the chosen nodes in the zone of node x.
+func (z *zoning) held(chosen []int, x int) int {
+	n := 0
 	for _, c := range chosen {
 		if z.zone[c] == z.zone[x] {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 // spread is AppendReplicas under the zone rule. It walks as much of the
-// preference order as it takes to meet enough zones; in rings and permutations
-// of z zones that is seldom more than 4 nodes for each replica.
+// preference order as it takes to meet enough zones, seldom more than 4 nodes for
+// each replica.
 func (t *Table) spread(dst []int, h uint64, n int) []int {
 	base := len(dst)
-	apart := min(n, t.replicas, t.zoning.zones)
+	apart := min(n, len(t.zoning.levels))
 	for m := max(n, 4*apart); ; m *= 4 {
 		dst = t.prefer(dst[:base], h, m)
 		if t.zoning.arrange(dst[base:], apart) || m >= t.owners {

@@ -54,23 +54,51 @@ func (s Subject) checkReplicas(t tb, m Mapping, key string, nodes []topology.Nod
 	}
 }
 
+// checkZones holds the copies in each zone against the most even way there is.
 func (s Subject) checkZones(t tb, key string, all []string, nodes []topology.Node) {
 	t.Helper()
-	zoneOf, zones := map[string]string{}, map[string]bool{}
+	zoneOf, size := map[string]string{}, map[string]int{}
 	for _, n := range nodes {
 		zoneOf[n.ID] = n.Zone
 		if n.OwnerWeight() > 0 {
-			zones[n.Zone] = true
+			size[n.Zone]++
 		}
 	}
-	met := map[string]bool{}
 	first := all[:min(s.copies(), len(all))]
-	for _, id := range first {
-		met[zoneOf[id]] = true
+	var got []int
+	for zone := range size {
+		held := 0
+		for _, id := range first {
+			if zoneOf[id] == zone {
+				held++
+			}
+		}
+		got = append(got, held)
 	}
-	if len(met) != min(len(first), len(zones)) {
-		t.Fatalf("key %q: replicas %q stand in %d zones, %d are possible", key, first, len(met), min(len(first), len(zones)))
+	slices.Sort(got)
+	if want := evenly(size, len(first)); !slices.Equal(got, want) {
+		t.Fatalf("key %q: replicas %q stand in zones %v times, want %v", key, first, got, want)
 	}
+}
+
+// evenly deals copies to zones one after the other, none more than it has
+// nodes, and returns how many each gets, ascending.
+func evenly(size map[string]int, copies int) []int {
+	got := map[string]int{}
+	for copies > 0 {
+		for zone, n := range size {
+			if got[zone] < n && copies > 0 {
+				got[zone]++
+				copies--
+			}
+		}
+	}
+	var counts []int
+	for zone := range size {
+		counts = append(counts, got[zone])
+	}
+	slices.Sort(counts)
+	return counts
 }
 
 // empty: without nodes nobody is found, and the next nodes are mapped as if
