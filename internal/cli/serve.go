@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"time"
@@ -88,14 +89,14 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
+	log := a.logger(hclog.Info)
 	if f.embedded {
-		return a.serveEmbedded(ctx, f, false)
+		return a.serveEmbedded(ctx, f, false, log, a.printURL(log))
 	}
 	ln, err := f.open()
 	if err != nil {
 		return err
 	}
-	log := a.logger(hclog.Info)
 	tlsConfig, err := f.tls()
 	if err != nil {
 		ln.Close()
@@ -112,7 +113,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		ln.Close()
 		return err
 	}
-	return a.serveStore(ctx, f, ln, store, log)
+	return a.serveStore(ctx, f, ln, store, log, a.printURL(log))
 }
 
 func (a *app) dev(ctx context.Context, f serveFlags) error {
@@ -124,15 +125,17 @@ func (a *app) dev(ctx context.Context, f serveFlags) error {
 		defer os.RemoveAll(dir)
 		f.dataDir = dir
 	}
-	return a.serveEmbedded(ctx, f, true)
+	log := a.logger(hclog.Info)
+	return a.serveEmbedded(ctx, f, true, log, a.printURL(log))
 }
 
-func (a *app) serveEmbedded(ctx context.Context, f serveFlags, dev bool) error {
+// serveEmbedded serves with an embedded etcd, and calls ready with the server's
+// URL once it listens.
+func (a *app) serveEmbedded(ctx context.Context, f serveFlags, dev bool, log hclog.Logger, ready func(url string)) error {
 	ln, err := f.open()
 	if err != nil {
 		return err
 	}
-	log := a.logger(hclog.Info)
 	starting, cancel := context.WithTimeout(ctx, time.Minute)
 	etcd, err := embedetcd.Start(starting, embedetcd.Config{Dir: f.dataDir, Dev: dev, Logger: log})
 	cancel()
@@ -155,7 +158,7 @@ func (a *app) serveEmbedded(ctx context.Context, f serveFlags, dev bool) error {
 		<-etcd.Done()
 		stop(errEtcdStopped)
 	}()
-	if err := a.serveStore(ctx, f, ln, store, log); err != nil {
+	if err := a.serveStore(ctx, f, ln, store, log, ready); err != nil {
 		return err
 	}
 	if errors.Is(context.Cause(ctx), errEtcdStopped) {
@@ -167,7 +170,7 @@ func (a *app) serveEmbedded(ctx context.Context, f serveFlags, dev bool) error {
 var errEtcdStopped = errors.New("the embedded etcd stopped; see the log above")
 
 // serveStore serves on ln, which it closes, until ctx ends.
-func (a *app) serveStore(ctx context.Context, f serveFlags, ln net.Listener, store *etcdstore.Store, log hclog.Logger) error {
+func (a *app) serveStore(ctx context.Context, f serveFlags, ln net.Listener, store *etcdstore.Store, log hclog.Logger, ready func(url string)) error {
 	defer ln.Close()
 	s, err := server.New(server.Config{Directory: store, Elector: store, ID: f.id, AllowInsecure: f.insecure, AllowedHosts: f.hosts, Logger: log})
 	if err != nil {
@@ -187,11 +190,20 @@ func (a *app) serveStore(ctx context.Context, f serveFlags, ln net.Listener, sto
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "http://%s\n", ln.Addr())
-	if err := writeError(a.out.Flush()); err != nil {
-		log.Warn("address could not be printed", "error", err) // it serves all the same
-	}
+	ready("http://" + ln.Addr().String())
 	return s.Serve(ctx, ln)
+}
+
+// printURL writes the server's one line of data. A server whose output nobody
+// reads serves all the same.
+func (a *app) printURL(log hclog.Logger) func(url string) {
+	return func(url string) {
+		fmt.Fprintln(a.out, url)
+		if err := a.out.Flush(); err != nil {
+			log.Warn("address could not be printed", "url", url, "error", err)
+			a.out.Reset(io.Discard)
+		}
+	}
 }
 
 // open listens, unless the address is reachable from elsewhere and that is not
