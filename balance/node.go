@@ -63,16 +63,21 @@ func (n *Node) Oldest(now time.Duration) time.Duration {
 	return oldest
 }
 
-// Overdue returns how many requests have been in flight for longer than limit,
-// to about a millisecond: slow ones, and picks whose Done was forgotten.
-func (n *Node) Overdue(now, limit time.Duration) int {
-	count := 0
+// OlderThan returns how many requests have been in flight for longer than limit
+// and their mean age, both to about a millisecond. It walks all requests in
+// flight.
+func (n *Node) OlderThan(now, limit time.Duration) (count int, mean time.Duration) {
+	var sum time.Duration
 	n.each(func(_ *atomic.Uint64, w uint64) {
-		if age(w, now) > limit {
+		if a := age(w, now); a > limit {
 			count++
+			sum += a
 		}
 	})
-	return count
+	if count > 0 {
+		mean = sum / time.Duration(count)
+	}
+	return count, mean
 }
 
 // Stats are a node's counters for metrics.
@@ -95,7 +100,9 @@ func (n *Node) expire(now, limit time.Duration, f func(start time.Duration)) int
 		if a := age(w, now); a > limit && n.release(s, w) {
 			n.expired.Add(1)
 			count++
-			f(now - a)
+			// The middle of the step of time in which it started, so that errors of
+			// many add up to nothing.
+			f(now>>tickShift<<tickShift - a + 1<<(tickShift-1))
 		}
 	})
 	return count

@@ -37,6 +37,7 @@ type Set struct {
 type candidate struct {
 	node     *Node
 	observer Observer // nil if the policy does not learn
+	starter  Starter  // the observer, if it is one
 	weight   float64
 	index    int32
 	down     bool
@@ -84,7 +85,8 @@ func (s *Set) arrange() {
 func (c candidate) barred() bool { return c.down || c.weight == 0 }
 
 // Observed returns the same set with o told of the end of each request picked
-// from it. For policies; nil tells nobody.
+// from it, and of its beginning if o is a Starter. For policies; nil tells
+// nobody.
 func (s *Set) Observed(o Observer) *Set {
 	n := *s
 	n.all = bind(s.all, o)
@@ -97,8 +99,9 @@ func (s *Set) Observed(o Observer) *Set {
 
 func bind(list []candidate, o Observer) []candidate {
 	list = slices.Clone(list)
+	starter, _ := o.(Starter)
 	for i := range list {
-		list[i].observer = o
+		list[i].observer, list[i].starter = o, starter
 	}
 	return list
 }
@@ -135,6 +138,9 @@ func (s *Set) Take(i int, now time.Duration) Ticket { return s.all[i].take(now) 
 // take counts a request on the candidate.
 func (c *candidate) take(now time.Duration) Ticket {
 	n := c.node
+	if c.starter != nil {
+		c.starter.Start(int(c.index), now)
+	}
 	slot, word := n.slots.take(n.flight.Add(1), now)
 	return Ticket{c: c, slot: slot, word: word, start: now}
 }
@@ -185,6 +191,19 @@ func (s *Set) Draw(dice *splitmix.Source, exclude []*Node) (int, error) {
 		return -1, s.none(exclude)
 	}
 	return int(c.index), nil
+}
+
+// Pair returns the indices of two different live members that are not excluded,
+// by weight; b is -1 if there is only one. Errors as for Draw.
+func (s *Set) Pair(dice *splitmix.Source, exclude []*Node) (a, b int, err error) {
+	ca, cb := s.pair(dice, exclude)
+	switch {
+	case ca == nil:
+		return -1, -1, s.none(exclude)
+	case cb == nil:
+		return int(ca.index), -1, nil
+	}
+	return int(ca.index), int(cb.index), nil
 }
 
 // none returns the error for a pick that found nobody.

@@ -29,6 +29,14 @@ type Observer interface {
 	Observe(i int, start, now time.Duration, o Outcome)
 }
 
+// Starter is an Observer that is also told of each ticket's beginning, however
+// its candidate was chosen.
+type Starter interface {
+	Observer
+	// Start is called once for each ticket before its Observe.
+	Start(i int, now time.Duration)
+}
+
 // Result is how a request ended, as far as it says something about the node.
 // The numbers are those of package resilience's Outcome.
 type Result uint8

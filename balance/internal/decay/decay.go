@@ -11,7 +11,7 @@
 // that of the plain formula. Between the two steps a reader may see the new at
 // with the old v: too large by at most the factor of one interval.
 //
-// A value is never NaN and never negative: factors lie in [0, 1]. A clock that
+// A value is never NaN and keeps its sign: factors lie in [0, 1]. A clock that
 // jumps back moves at back without decay; a clock that jumps forward decays to
 // 0 at worst.
 //
@@ -67,6 +67,12 @@ func (d *Value) Read(now, tau time.Duration) float64 {
 		return v
 	}
 	return v * Factor(time.Duration(at), now, tau)
+}
+
+// Set makes the value x at now. Of two at once either may win.
+func (d *Value) Set(now time.Duration, x float64) {
+	d.at.Store(int64(now))
+	d.v.Store(math.Float64bits(x))
 }
 
 // Touch decays the value to now and returns it.
