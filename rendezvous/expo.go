@@ -45,7 +45,7 @@ func expo(x uint64) uint64 {
 	// m/2^64 lies in [1/2, 1): (1-r) * i/512, with r >= 0 as small as i allows.
 	i := (m-1)>>55 + 1
 	r := (i<<55 - m) << 9 / i
-	return uint64(k-15)*ln2 + negLog[i-256] + negLog1(r)>>6
+	return high(uint64(k-15)<<58, ln2) + negLog[i-256] + negLog1(r)>>6
 }
 
 // negLog1 returns -ln(1-r) for r up to 2^-8: r + r^2/2 + r^3/3 + ... + r^6/6,

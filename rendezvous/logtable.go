@@ -1,7 +1,7 @@
 package rendezvous
 
-// ln2 is ln 2 in units of 2^-58.
-const ln2 = 0x2c5c85fdf473de7
+// ln2 is ln 2 in units of 2^-64, rounded to the nearest.
+const ln2 = 0xb17217f7d1cf79ac
 
 // negLog[i-256] is -ln(i/512) in units of 2^-58, rounded to the nearest, for i
 // from 256 to 512. A test computes it anew.

@@ -31,10 +31,10 @@
 //	i = (m-1 >> 55) + 1                                       256 to 512
 //	R = ((i<<55) - m << 9) / i                                r = R/2^64 <= 2^-8
 //	p = 2^64/6;  p = 2^64/j + (p*R >> 64) for j = 5, 4, 3, 2
-//	E = (k-15)*LN2 + LN[i] + (R + (R*(R*p >> 64) >> 64) >> 6)
+//	E = ((k-15)*LN2 >> 6) + LN[i] + (R + (R*(R*p >> 64) >> 64) >> 6)
 //
-// where LN2 is ln 2 and LN[i] is -ln(i/512), in units of 2^-58, rounded to the
-// nearest. E is within 4 units of the logarithm; two values of x are at least
+// where LN2 is ln 2 in units of 2^-64 and LN[i] is -ln(i/512) in units of 2^-58,
+// both rounded to the nearest. E is within 4 units of the logarithm; two values of x are at least
 // 1023 units apart, so a smaller x never has a larger E.
 //
 // # Law
