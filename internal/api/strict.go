@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 )
 
@@ -42,8 +43,8 @@ func UnmarshalStrict(body []byte, v any) error {
 	if err := dec.Decode(v); err != nil {
 		return jsonError(body, err)
 	}
-	if _, err := dec.Token(); err != io.EOF {
-		return Errorf(CodeBadRequest, "send one JSON object", "body%s: more than one JSON value", at(body, dec.InputOffset()))
+	if rest := bytes.TrimLeft(body[dec.InputOffset():], " \t\r\n"); len(rest) > 0 {
+		return Errorf(CodeBadRequest, "send one JSON object", "body%s: more than one JSON value", at(body, int64(len(body)-len(rest))))
 	}
 	if key, offset := doubled(body); key != "" {
 		return Errorf(CodeBadRequest, "name each field once", "body%s: field %q stands there twice", at(body, offset), key)
@@ -64,13 +65,37 @@ func jsonError(body []byte, err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return Errorf(CodeBadRequest, hint, "body%s: JSON is cut short", at(body, int64(len(body))))
 	case errors.As(err, &kind):
-		return Errorf(CodeBadRequest, hint, "body%s: %s", at(body, kind.Offset-1), kindMessage(kind))
+		return Errorf(CodeBadRequest, hint, "body%s: %s", at(body, valueStart(body, kind.Offset, kind.Value)), kindMessage(kind))
 	}
 	if _, quoted, found := strings.Cut(err.Error(), "unknown field "); found {
-		name := strings.Trim(quoted, `"`)
+		name, err := strconv.Unquote(quoted)
+		if err != nil {
+			name = quoted
+		}
 		return Errorf(CodeBadRequest, hint, "body%s: unknown field %q", at(body, find(body, name)), name)
 	}
 	return &Error{Code: CodeInvalid, Message: "body: " + err.Error(), Hint: hint}
+}
+
+// valueStart returns where the value begins that a type error is about: the
+// decoder names the offset behind a number or a string, and behind the bracket
+// of anything else.
+func valueStart(body []byte, offset int64, kind string) int64 {
+	switch {
+	case kind == "string":
+		return keyStart(body, offset)
+	case strings.HasPrefix(kind, "number"):
+		for offset > 0 && strings.IndexByte("+-.eE0123456789", body[offset-1]) >= 0 {
+			offset--
+		}
+		return offset
+	case kind == "bool":
+		for offset > 0 && body[offset-1] >= 'a' && body[offset-1] <= 'z' {
+			offset--
+		}
+		return offset
+	}
+	return offset - 1
 }
 
 func kindMessage(e *json.UnmarshalTypeError) string {

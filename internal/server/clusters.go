@@ -17,7 +17,8 @@ import (
 // controller.
 type clusters struct {
 	directory membership.Directory
-	control   func(ctx context.Context, cluster string, store membership.ClusterStore) // nil = none
+	elector   membership.Elector // nil = no controllers
+	id        string             // of this process, in elections
 	timeout   time.Duration
 	logger    hclog.Logger
 
@@ -102,8 +103,8 @@ func (c *clusters) ensureLocked(name string) *hub {
 	h.onLost = func() { c.drop(h) }
 	c.hubs[name] = h
 	c.running.Go(func() { h.run(ctx) })
-	if c.control != nil {
-		c.running.Go(func() { c.control(ctx, name, h.store) })
+	if c.elector != nil {
+		c.running.Go(func() { h.control(ctx, c.elector, c.id) })
 	}
 	return h
 }

@@ -195,9 +195,7 @@ func (s *Server) answerEdit(w http.ResponseWriter, r *http.Request, st membershi
 			return err
 		}
 	} else {
-		answer.Warnings = append(answer.Warnings, api.Warning{Code: "not_published",
-			Message: fmt.Sprintf("the edit is accepted as generation %d, but no version contained it within %s", st.Generation, e.wait),
-			Hint:    "it follows when a leader is there; GET topology shows it, /metrics and the server's log say what is in the way"})
+		answer.Warnings = append(answer.Warnings, h.unpublished(st.Generation, e.wait))
 	}
 	setTags(w, st.ID, answer.ETag())
 	return writeJSON(w, r, status, answer)

@@ -69,9 +69,10 @@ type hub struct {
 	onLost  func()             // called when the cluster turns out not to exist
 
 	mu      sync.Mutex
-	view    *view  // nil before the first reading, and while gone
-	gone    bool   // the cluster does not exist
-	line    uint64 // see view
+	ruler   *membership.Controller // nil = this process never publishes
+	view    *view                  // nil before the first reading, and while gone
+	gone    bool                   // the cluster does not exist
+	line    uint64                 // see view
 	lineErr *api.Error
 	changed chan struct{} // closed and replaced with every change of view or gone
 	tables  []*topology.Object

@@ -59,6 +59,8 @@ var clusterDescs = [...]*prometheus.Desc{
 	prometheus.NewDesc("shardd_cluster_generation", "Edits accepted so far.", []string{"cluster"}, nil),
 	prometheus.NewDesc("shardd_cluster_unpublished_edits", "Edits accepted that no version contains yet.", []string{"cluster"}, nil),
 	prometheus.NewDesc("shardd_cluster_broken_lines", "How often versions did not continue what this process had served before: anything but 0 means that the store was replaced or went back.", []string{"cluster"}, nil),
+	prometheus.NewDesc("shardd_cluster_leading", "1 if this process publishes the cluster's versions.", []string{"cluster"}, nil),
+	prometheus.NewDesc("shardd_cluster_publish_refused", "1 if this process leads and cannot publish the declared state; its log says why.", []string{"cluster"}, nil),
 }
 
 // Describe implements prometheus.Collector.
@@ -79,9 +81,17 @@ func (c *clusterCollector) Collect(ch chan<- prometheus.Metric) {
 		if v.state.Head != nil {
 			nodes = v.state.Head.Len()
 		}
-		head := v.head().Version
-		for i, value := range [...]uint64{head.Epoch, head.Seq, uint64(nodes), v.state.Generation, v.state.Generation - v.state.Applied, v.line} {
+		head, rule := v.head().Version, h.status()
+		for i, value := range [...]uint64{head.Epoch, head.Seq, uint64(nodes), v.state.Generation, v.state.Generation - v.state.Applied, v.line,
+			flag(rule.Leading), flag(rule.Err != nil)} {
 			ch <- prometheus.MustNewConstMetric(clusterDescs[i], prometheus.GaugeValue, float64(value), h.name)
 		}
 	}
+}
+
+func flag(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -42,11 +42,8 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, logger: cfg.Logger, guard: newGuard(cfg), endHubs: endHubs,
 		store: probe{directory: cfg.Directory}}
 	s.running, s.stop = context.WithCancel(context.Background())
-	s.clusters = &clusters{directory: cfg.Directory, timeout: cfg.StoreTimeout, logger: s.logger,
+	s.clusters = &clusters{directory: cfg.Directory, elector: cfg.Elector, id: cfg.ID, timeout: cfg.StoreTimeout, logger: s.logger,
 		ctx: ctx, hubs: make(map[string]*hub), read: make(chan struct{})}
-	if cfg.Elector != nil {
-		s.clusters.control = s.control
-	}
 	if s.metrics, err = newMetrics(cfg.Registry, s.clusters); err != nil {
 		endHubs()
 		s.stop()
