@@ -1,0 +1,263 @@
+package slots
+
+import (
+	"slices"
+
+	"github.com/shardd/shardd/internal/splitmix"
+)
+
+// assign returns the copies of every slot, slot by slot, width each, in no
+// particular order: the plan's quotas reached from old with the fewest moves.
+func assign(p *plan, old Rows, weights []uint32, rng *splitmix.Source) []uint16 {
+	cells, any := p.keep(old)
+	if !any {
+		return deal(p, rng)
+	}
+	f := newFlow(cells, p.width, old, p.quotas, p.zone, rng)
+	f.rule = &zoneRule{p: p, f: f}
+	d := direct{flow: f, lead: newLeads(p, old, cells), zones: p.zone}
+	d.fillPlaces()
+	d.shift()
+	if !f.augment() {
+		// The quotas can always be met (each slot holding its share of every node
+		// is a fractional solution, so there is a whole one), and augmenting finds
+		// it; this is for the mistake nobody has made yet.
+		return deal(p, rng)
+	}
+	return cells
+}
+
+// keep copies old into cells, without what the rules forbid now. What goes is
+// that of the node farthest above its quota, primaries last.
+func (p *plan) keep(old Rows) (cells []uint16, any bool) {
+	cells = slices.Repeat([]uint16{NoOwner}, p.count*p.width)
+	have := tally(len(p.quotas), old...)
+	var kept []uint16
+	for s := range p.count {
+		kept = kept[:0]
+		for _, row := range old {
+			if row[s] != NoOwner {
+				kept = append(kept, row[s])
+			}
+		}
+		kept = p.prune(kept, have)
+		any = any || len(kept) > 0
+		copy(cells[s*p.width:], kept)
+	}
+	return cells, any
+}
+
+// prune drops copies of one slot until the zone limits hold and the rest can be
+// completed within them.
+func (p *plan) prune(kept []uint16, have []int) []uint16 {
+	for {
+		var may func(node uint16) bool
+		in, owed := p.inZones(kept)
+		switch z := slices.IndexFunc(in, func(b int) bool { return b < 0 }); {
+		case z >= 0: // zone z has too many
+			may = func(node uint16) bool { return int(p.zone[node]) == z }
+		case len(kept)+owed > p.width: // no room for what zones are owed
+			may = func(node uint16) bool { return p.zone == nil || p.spare(kept, p.zone[node]) > 0 }
+		default:
+			return kept
+		}
+		worst := -1
+		for k, o := range slices.Backward(kept) {
+			if may(o) && (worst < 0 || have[o]-p.quotas[o] > have[kept[worst]]-p.quotas[kept[worst]]) {
+				worst = k
+			}
+		}
+		have[kept[worst]]--
+		kept = slices.Delete(kept, worst, worst+1)
+	}
+}
+
+// inZones returns how many copies each zone may still take, and how many copies
+// all zones together still must.
+func (p *plan) inZones(nodes []uint16) (room []int, owed int) {
+	for z, l := range p.limits {
+		c := p.inZone(nodes, uint16(z))
+		room = append(room, l.Hi-c)
+		owed += max(0, l.Lo-c)
+	}
+	return room, owed
+}
+
+func (p *plan) inZone(nodes []uint16, z uint16) int {
+	c := 0
+	for _, o := range nodes {
+		if o != NoOwner && p.zone[o] == z {
+			c++
+		}
+	}
+	return c
+}
+
+// spare returns how many copies zone z has above the least that it must.
+func (p *plan) spare(nodes []uint16, z uint16) int {
+	return p.inZone(nodes, z) - p.limits[z].Lo
+}
+
+// zoneRule is the rule for copies: distinct nodes, zones within their limits.
+type zoneRule struct {
+	p *plan
+	f *flow
+}
+
+func (r *zoneRule) choices(int) []uint16 { return nil }
+
+func (r *zoneRule) allows(s int, out, in uint16) bool {
+	cells := r.f.at(s)
+	if slices.Contains(cells, in) {
+		return false
+	}
+	if r.p.zone == nil {
+		return true
+	}
+	z := r.p.zone[in]
+	if out != NoOwner && r.p.zone[out] == z {
+		return true
+	}
+	l, c := r.p.limits[z], r.p.inZone(cells, z)
+	if c >= l.Hi {
+		return false
+	}
+	if out != NoOwner {
+		return r.p.spare(cells, r.p.zone[out]) > 0
+	}
+	if c < l.Lo {
+		return true
+	}
+	_, owed := r.p.inZones(cells) // a place beyond what is owed elsewhere
+	return r.p.places(cells) > owed
+}
+
+func (p *plan) places(cells []uint16) int {
+	c := 0
+	for _, o := range cells {
+		if o == NoOwner {
+			c++
+		}
+	}
+	return c
+}
+
+// leads is what the choice of copies to move should know about primaries.
+type leads struct {
+	first []uint16 // by slot: the primary, if it is still there
+	spare []int    // by node: primaries above its quota of them
+}
+
+func newLeads(p *plan, old Rows, cells []uint16) leads {
+	l := leads{first: old[0], spare: tally(len(p.quotas), old[0])}
+	for i, q := range p.primary {
+		l.spare[i] -= q
+	}
+	return l
+}
+
+// direct makes the moves of one step: from a slot with a place to fill, or a
+// node above quota, to a node below. All of them are on cheapest paths, since no
+// path costs less than 1 while nothing has moved.
+type direct struct {
+	*flow
+	lead  leads
+	zones []uint16 // by node, or nil
+}
+
+// draws is how many times a node is drawn before all nodes are tried in turn.
+const draws = 16
+
+// glances is how many slots of a node are looked at for a node that was drawn;
+// one of a zone that all slots have already would be refused by every one.
+const glances = 64
+
+// fillPlaces fills the empty places of all slots, as far as one step goes.
+func (d *direct) fillPlaces() {
+	for _, s := range d.openSlots() {
+		for slices.Contains(d.at(int(s)), NoOwner) && d.fillPlace(int(s)) {
+		}
+	}
+}
+
+func (d *direct) fillPlace(s int) bool {
+	for _, home := range d.displaced(s) {
+		if d.over(int(home)) < 0 && d.rule.allows(s, NoOwner, home) {
+			d.put(s, NoOwner, home)
+			return true
+		}
+	}
+	try := func(b uint16) bool {
+		if !d.rule.allows(s, NoOwner, b) {
+			return false
+		}
+		d.put(s, NoOwner, b)
+		return true
+	}
+	for k := 0; k < draws && d.need.total > 0; k++ {
+		if try(d.need.draw()) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(d.wanting(), try)
+}
+
+// shift moves copies from nodes above quota to nodes below, as far as one step goes.
+func (d *direct) shift() {
+	stuck := make([]bool, len(d.quota))
+	for _, a := range d.surplus() {
+		if !stuck[a] {
+			stuck[a] = !d.shiftOne(a)
+		}
+	}
+}
+
+func (d *direct) shiftOne(a uint16) bool {
+	for k := 0; k < draws && d.need.total > 0; k++ {
+		b, ok := d.taker(a, k)
+		if ok && d.give(a, b, glances) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(d.wanting(), func(b uint16) bool { return d.give(a, b, len(d.slots[a])) })
+}
+
+// taker draws a node for one of a's copies. Where zones are full, only nodes of
+// a's own zone can take it, so every other draw is from there.
+func (d *direct) taker(a uint16, k int) (uint16, bool) {
+	if zone := d.zones; zone != nil && k%2 == 1 {
+		return d.need.drawFrom(zone[a])
+	}
+	return d.need.draw(), true
+}
+
+// give moves a copy from a to b, if there is a slot for it among the next ones
+// from a random place in a's list: one where a is primary while it has too many
+// of those, else one where it is not.
+func (d *direct) give(a, b uint16, next int) bool {
+	list := d.slots[a]
+	leading := d.lead.spare[a] > 0
+	second := -1
+	start := int(d.rng.Below(uint64(len(list))))
+	for k := range min(next, len(list)) {
+		s := int(list[(start+k)%len(list)])
+		if !d.rule.allows(s, a, b) {
+			continue
+		}
+		if (d.lead.first[s] == a) == leading {
+			second = s
+			break
+		}
+		if second < 0 {
+			second = s
+		}
+	}
+	if second < 0 {
+		return false
+	}
+	if d.lead.first[second] == a {
+		d.lead.spare[a]--
+	}
+	d.put(second, a, b)
+	return true
+}
