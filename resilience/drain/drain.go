@@ -91,14 +91,15 @@ func (g *Gate) Admit(now time.Duration) (Ticket, error) {
 	}
 }
 
-// Done ends the admission, once.
-func (t Ticket) Done() {
+// Done ends the admission, once, and reports whether this call did.
+func (t Ticket) Done() bool {
 	if !t.t.Close() {
-		return
+		return false
 	}
 	if t.g.word.Add(^uint64(0)) == drainingBit {
 		t.g.checkIdle()
 	}
+	return true
 }
 
 // checkIdle closes the phase's Idle if nothing is in flight in it. The phase is

@@ -58,8 +58,9 @@ func TestGate(t *testing.T) {
 	if s := g.Status(-time.Hour); s.Left != 10*sec {
 		t.Errorf("a clock that went back: %v left", s.Left)
 	}
-	a.Done()
-	a.Done()
+	if !a.Done() || a.Done() {
+		t.Error("want the first Done to end it")
+	}
 	if closed(g.Idle()) || g.Status(0).InFlight != 1 {
 		t.Errorf("a second Done counted: %+v", g.Status(0))
 	}
@@ -147,7 +148,7 @@ func TestWaitEnds(t *testing.T) {
 		wait(drain.ErrOpen, func() { g.Resume() })
 		wait(drain.ErrGrace, g.Force)
 		g.Resume()
-		wait(nil, tk.Done)
+		wait(nil, func() { tk.Done() })
 	})
 }
 
