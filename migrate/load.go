@@ -152,7 +152,7 @@ func fileTable(name string, b []byte, from *placement.Table) (*placement.Table, 
 	}
 	table, err := Next(from, d)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, clusterfile.Locate(name, b, err)
 	}
 	return table, nil
 }

@@ -98,7 +98,7 @@ func TestTargetIsUpdate(t *testing.T) {
 		if to.Table.Digest() != mustNext(t, from.Table, want).Digest() {
 			t.Errorf("%s: the target is not the update of the source", a)
 		}
-		if to.Table.Topology().ClusterID() != from.Table.Topology().ClusterID() || to.Table.Topology().Version().Seq != 2 {
+		if to.Table.Topology().ClusterID() != from.Table.Topology().ClusterID() || to.Table.Topology().Version().Seq != 3 {
 			t.Errorf("%s: the target does not continue the source: %s", a, to.Table.Topology().Ref())
 		}
 		plan, err := New(from, to, 0)
@@ -123,7 +123,7 @@ func TestLoadRefuses(t *testing.T) {
 	saved[len(saved)/2] ^= 1
 	other := declared(topology.Spec{Algorithm: topology.Ring}, 1)
 	other.Cluster = "sessions"
-	small := declared(topology.Spec{Algorithm: topology.Slots, SlotCount: 4}, 1, 1_000_000)
+	thin := declared(topology.Spec{Algorithm: topology.Ring, VNodes: 1, KeyHash: topology.CRC16}, 1, 1, 1, 1, 1, 1, 1, 1, 1_000_000)
 	from := Side{Name: "current", Published: true, Table: good}
 	f := func(l Loader, ref string, sentinel error, want string) {
 		t.Helper()
@@ -140,7 +140,8 @@ func TestLoadRefuses(t *testing.T) {
 	f(Loader{}, write(t, "bad.topology", saved), topology.ErrCorrupt, "save it again")
 	f(Loader{}, write(t, "bad.yaml", []byte("cluster: c\nalgorithm: rnig\n")), ErrFile, "bad.yaml:1:1: nodes: missing")
 	f(Loader{}, write(t, "c.yaml", clusterfile.Format(other)), ErrCluster, `of cluster "cache"`)
-	f(Loader{}, write(t, "small.yaml", clusterfile.Format(small)), ErrFile, "small.yaml: nodes")
+	f(Loader{}, write(t, "thin.yaml", clusterfile.Format(thin)), ErrFile, "would own nothing; the key hash has only 65,536 values")
+	f(Loader{}, write(t, "thin.yaml", clusterfile.Format(thin)), ErrFile, "thin.yaml:1")
 	f(Loader{ReadFile: func(string) ([]byte, error) { return nil, os.ErrPermission }}, "x", os.ErrPermission, "")
 }
 

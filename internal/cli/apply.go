@@ -18,7 +18,6 @@ func (a *app) applyCommand() *cobra.Command {
 		Long: "apply declares spec and nodes of the cluster that the file names, whole, and creates\nthe cluster if it is not there. It prints the version, what moves, and the predicted peak.\nWhat a change would move beforehand: migrate plan --from current --to FILE.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.apply(cmd, file, edit) }}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "cluster file (YAML or JSON); - = standard input")
-	_ = cmd.MarkFlagRequired("file")
 	edit.register(cmd)
 	return cmd
 }
@@ -26,6 +25,9 @@ func (a *app) applyCommand() *cobra.Command {
 func (a *app) apply(cmd *cobra.Command, file string, edit editFlags) error {
 	if err := a.formats(formatTable, formatJSON, formatYAML); err != nil {
 		return err
+	}
+	if file == "" {
+		return usagef("no file; give one with -f (-f - = standard input)")
 	}
 	d, err := a.readClusterFile(file)
 	if err != nil {

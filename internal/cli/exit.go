@@ -80,10 +80,11 @@ func report(env Env, program string, err error) int {
 	return code
 }
 
-// message is the text of err on one line, with what only this end knows.
+// message is the text of err on one line. What a server sends and this program
+// does not know is mended by another program, not by other input.
 func message(err error) string {
 	text := strings.ReplaceAll(err.Error(), "\n", "; ")
-	if is(err, topology.ErrUnknown) && !is(err, migrate.ErrFile, membership.ErrInvalid) {
+	if errors.Is(err, topology.ErrUnknown) && exitCode(err) == ExitFailed {
 		text += "; upgrade this program"
 	}
 	return text

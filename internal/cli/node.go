@@ -10,7 +10,7 @@ import (
 )
 
 func (a *app) nodeCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "node", Short: "Add, remove or weigh one node"}
+	cmd := &cobra.Command{Use: "node", Short: "Add, remove or weigh one node", RunE: noVerb}
 	cmd.AddCommand(a.nodeAddCommand(), a.nodeRemoveCommand(), a.nodeWeightCommand())
 	return cmd
 }
@@ -57,7 +57,6 @@ func (a *app) nodeWeightCommand() *cobra.Command {
 			}
 			return a.editNode(cmd, args[0], api.VerbWeight, api.NodeEdit{Weight: &w}, edit)
 		}}
-	cmd.FParseErrWhitelist.UnknownFlags = false
 	edit.register(cmd)
 	return cmd
 }

@@ -22,8 +22,6 @@ type sidesFlags struct{ from, to string }
 func (s *sidesFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.from, "from", "", "what is: a cluster file, a saved topology, current, or a version such as 2.45")
 	cmd.Flags().StringVar(&s.to, "to", "", "what shall be: the same; a cluster file means the update of --from to it")
-	_ = cmd.MarkFlagRequired("from")
-	_ = cmd.MarkFlagRequired("to")
 }
 
 func (a *app) planCommand() *cobra.Command {
@@ -87,6 +85,9 @@ func (a *app) plan(ctx context.Context, s sidesFlags, flows int) (*migrate.Plan,
 func (a *app) sides(ctx context.Context, s sidesFlags) (from, to migrate.Side, err error) {
 	if err = a.formats(formatTable, formatJSON, formatYAML); err != nil {
 		return from, to, err
+	}
+	if s.from == "" || s.to == "" {
+		return from, to, usagef("a change has two sides; give both --from and --to")
 	}
 	c, err := a.client()
 	if err != nil {

@@ -33,6 +33,7 @@ func Shardd(ctx context.Context, env Env, args []string) int {
 	a := newApp(env)
 	root := &cobra.Command{Use: "shardd", Short: "Versioned topologies for fleets of caches and sharded servers",
 		Long: "shardd keeps the membership of clusters in etcd and publishes versioned topologies,\nby which clients route keys on their own. Begin with: shardd dev"}
+	root.RunE = noVerb
 	a.globalFlags(root)
 	root.AddCommand(a.serveCommand(), a.devCommand(), a.applyCommand(), a.getCommand(), a.watchCommand(), a.routeCommand(), a.nodeCommand(), a.demoCommand())
 	return a.run(ctx, root, args)
@@ -41,10 +42,18 @@ func Shardd(ctx context.Context, env Env, args []string) int {
 // Migrate runs the migrate program and returns its exit code.
 func Migrate(ctx context.Context, env Env, args []string) int {
 	a := newApp(env)
-	root := &cobra.Command{Use: "migrate", Short: "What a change of a cluster moves, before it is made"}
+	root := &cobra.Command{Use: "migrate", Short: "What a change of a cluster moves, before it is made", RunE: noVerb}
 	a.globalFlags(root)
 	root.AddCommand(a.planCommand(), a.compareCommand())
 	return a.run(ctx, root, args)
+}
+
+// noVerb is what a command does that only has verbs under it.
+func noVerb(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("unknown command %q for %q; see: %s --help", args[0], cmd.CommandPath(), cmd.CommandPath())
+	}
+	return usagef("no command; see: %s --help", cmd.CommandPath())
 }
 
 func newApp(env Env) *app { return &app{env: env, out: bufio.NewWriterSize(env.Stdout, 64<<10)} }

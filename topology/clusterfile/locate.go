@@ -11,6 +11,22 @@ import (
 	"github.com/shardd/shardd/topology"
 )
 
+// Locate gives an error about the declaration that Parse read from b, such as one
+// of package placement, the place in the file that it is about: the result is an
+// *Error if err wraps a *topology.FieldError and b is the file, else err itself.
+func Locate(name string, b []byte, err error) error {
+	root, parseErr := document(b)
+	if err == nil || parseErr != nil {
+		return err
+	}
+	var e *Error
+	if located := locate(root, err); errors.As(located, &e) {
+		e.File = name
+		return e
+	}
+	return err
+}
+
 // locate gives an error of validation the position of the field that it names,
 // or of the nearest thing around it.
 func locate(root ast.Node, err error) error {

@@ -252,6 +252,20 @@ func TestNamelessFile(t *testing.T) {
 	}
 }
 
+func TestLocate(t *testing.T) {
+	b := []byte(head + "nodes:\n  - {id: a}\n  - {id: b, weight: 3}\n")
+	err := error(&topology.FieldError{Path: "nodes[1].weight", Err: errors.New("too little")})
+	if got := Locate("c.yaml", b, fmt.Errorf("placement: %w", err)); got.Error() != "c.yaml:5:21: nodes[1].weight: too little" {
+		t.Errorf("got %v", got)
+	}
+	plain := errors.New("plain")
+	for _, got := range []error{Locate("c.yaml", b, plain), Locate("c.yaml", nil, plain), Locate("c.yaml", b, nil)} {
+		if got != plain && got != nil {
+			t.Errorf("got %v", got)
+		}
+	}
+}
+
 // TestManyNodes: a file of 10,000 nodes is read in one go.
 func TestManyNodes(t *testing.T) {
 	d := topology.Declared{Cluster: "big", Spec: topology.Spec{Algorithm: topology.Rendezvous}.Normal()}
