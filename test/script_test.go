@@ -35,6 +35,8 @@ func TestMain(m *testing.M) {
 //	lines VAR N                   wait until it has printed N lines in all
 //	corrupt FILE                  change one bit in the middle
 //	cut FILE                      drop the second half
+//
+// and the condition [file:PATH].
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
@@ -46,9 +48,9 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {
-			if program, ok := strings.CutPrefix(cond, "service:"); ok {
-				_, err := exec.LookPath(program)
-				return err == nil || os.Getenv("SHARDD_REQUIRE_SERVICES") == "1", nil
+			if path, ok := strings.CutPrefix(cond, "file:"); ok {
+				_, err := os.Stat(path)
+				return err == nil, nil
 			}
 			return false, errors.New("unknown condition " + cond)
 		},

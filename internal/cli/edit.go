@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -34,12 +35,22 @@ func (e *editFlags) options() (api.EditOptions, error) {
 	return o, nil
 }
 
-// printEdit shows what an edit did; warnings go to standard error.
+// printEdit shows what an edit did; warnings go to standard error. An edit that
+// no version answers in time is a failure, though it stands: a script must not
+// take it for done.
 func (a *app) printEdit(r api.EditResult) error {
 	for _, w := range r.Warnings {
-		a.talk("warning: %s; %s", w.Message, w.Hint)
+		if r.Published { // else the error below says the same
+			a.talk("warning: %s; %s", w.Message, w.Hint)
+		}
 	}
-	return a.emit(r, func(w io.Writer) { editTable(w, r) })
+	if err := a.emit(r, func(w io.Writer) { editTable(w, r) }); err != nil {
+		return err
+	}
+	if !r.Published {
+		return fmt.Errorf("the edit stands as generation %d, but no version answers it yet; see shardd get, and the log of the leading server", r.Generation)
+	}
+	return nil
 }
 
 func editTable(w io.Writer, r api.EditResult) {
