@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/shardd/shardd/maglev"
 	"github.com/shardd/shardd/rendezvous"
 	"github.com/shardd/shardd/ring"
+	"github.com/shardd/shardd/slots"
 	"github.com/shardd/shardd/topology"
 )
 
@@ -91,7 +91,8 @@ func (b *builder) engine(e *engine) (err error) {
 			e.hrwTable, err = rendezvous.NewTable(ids, weights, int(spec.RendezvousTable))
 		}
 	default:
-		return errors.New("placement: not built yet")
+		e.kind = kindSlots
+		e.slots, err = b.slots(spec)
 	}
 	return err
 }
@@ -114,7 +115,11 @@ func (b *builder) maglev(spec topology.Spec) (*maglev.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return maglev.New(b.topo.Len(), entries)
+	table, err := maglev.New(b.topo.Len(), entries)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTable, err)
+	}
+	return table, nil
 }
 
 func (b *builder) jump(spec topology.Spec) (*jump.Table, error) {
@@ -132,6 +137,24 @@ func (b *builder) jump(spec topology.Spec) (*jump.Table, error) {
 	}
 	nobody := slices.Repeat([]uint16{topology.NoOwner}, len(owner)) // former holders own nothing
 	return jump.New(b.topo.Len(), jump.Buckets{Owner: owner, Last: nobody}, variant)
+}
+
+func (b *builder) slots(spec topology.Spec) (*slots.Table, error) {
+	o, err := b.object(topology.KindSlots, int(spec.Replicas), spec.SlotCount)
+	if err != nil {
+		return nil, err
+	}
+	rows := make(slots.Rows, o.Rows())
+	for r := range rows {
+		if rows[r], err = b.entries(o, r); err != nil {
+			return nil, err
+		}
+	}
+	table, err := slots.New(b.topo.Len(), rows)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTable, err)
+	}
+	return table, nil
 }
 
 // object returns the topology's table of this kind, checked for its shape. size

@@ -91,6 +91,10 @@ func (t *Table) digestEngine(w *digestWriter) {
 		for i := range n {
 			w.owner(t.Locate(slotPieces(n).end(i)))
 		}
+	case kindSlots:
+		o := t.topo.Object(topology.KindSlots)
+		w.u32(uint32(o.Size()))
+		t.writeRows(w, o)
 	case kindJump:
 		w.text(string(t.topo.Spec().JumpVariant))
 		buckets := t.bucketOwners()
@@ -106,6 +110,23 @@ func (t *Table) digestEngine(w *digestWriter) {
 			}
 		}
 		t.probe(w)
+	}
+}
+
+// writeRows writes the rows of an object as owners' numbers.
+func (t *Table) writeRows(w *digestWriter, o *topology.Object) {
+	at := make([]int, len(o.Nodes()))
+	for i, id := range o.Nodes() {
+		at[i] = t.topo.Index(id)
+	}
+	for r := range o.Rows() {
+		for _, e := range o.Entries(r) {
+			if e == topology.NoOwner {
+				w.owner(-1)
+			} else {
+				w.owner(at[e])
+			}
+		}
 	}
 }
 

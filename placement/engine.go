@@ -5,6 +5,7 @@ import (
 	"github.com/shardd/shardd/maglev"
 	"github.com/shardd/shardd/rendezvous"
 	"github.com/shardd/shardd/ring"
+	"github.com/shardd/shardd/slots"
 )
 
 // kind says which of an engine's algorithms is set.
@@ -26,7 +27,7 @@ type engine struct {
 	kind     kind
 	ring     *ring.Ring
 	maglev   *maglev.Table
-	slots    *slotsTable
+	slots    *slots.Table
 	jump     *jump.Table
 	hrw      *rendezvous.HRW
 	hrwTable *rendezvous.Table

@@ -46,11 +46,11 @@ func Example() {
 		fmt.Printf("%s: %.3f -> %.3f\n", n.ID, n.Before, n.After)
 	}
 	// Output:
-	// nodes added: 0.251 of the keys move by method table, at least 0.250 must; optimal: true
+	// nodes added: 0.247 of the keys move by method table, at least 0.250 must; optimal: true
 	// a: 0.335 -> 0.251
 	// b: 0.335 -> 0.251
-	// c: 0.331 -> 0.247
-	// d: 0.000 -> 0.251
+	// c: 0.331 -> 0.251
+	// d: 0.000 -> 0.247
 }
 
 func ExampleTable_AppendReplicas() {
@@ -69,6 +69,6 @@ func ExampleTable_AppendReplicas() {
 		fmt.Println(n.ID, n.Zone)
 	}
 	// Output:
-	// c east
 	// d west
+	// a east
 }

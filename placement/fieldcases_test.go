@@ -372,3 +372,59 @@ func TestFieldCase_weight_05(t *testing.T) {
 		}
 	}
 }
+
+// Slots are dealt out by largest remainder: quotas differ by at most one, add up,
+// a drained node ends with none, and a second plan is empty.
+func TestFieldCase_mig_01(t *testing.T) {
+	spec := topology.Spec{Algorithm: topology.Slots}
+	count := func(table *Table) map[string]int {
+		n := map[string]int{}
+		for s := range topology.DefaultSlots {
+			n[table.topo.Node(table.Locate(slotPieces(topology.DefaultSlots).end(s))).ID]++
+		}
+		return n
+	}
+	check := func(name string, table *Table, nodes []topology.Node) {
+		t.Helper()
+		least, most, sum := topology.DefaultSlots, 0, 0
+		got := count(table)
+		for _, n := range nodes {
+			if n.OwnerWeight() > 0 {
+				least, most = min(least, got[n.ID]), max(most, got[n.ID])
+			} else if got[n.ID] > 0 {
+				t.Errorf("%s: node %s drains and keeps %d slots", name, n.ID, got[n.ID])
+			}
+			sum += got[n.ID]
+		}
+		if sum != topology.DefaultSlots || most-least > 1 {
+			t.Errorf("%s: %d slots in all, %d to %d a node", name, sum, least, most)
+		}
+		again := after(t, table, spec, nodes)
+		if r := movement(t, table, again); r.Ratio != 0 || again.Digest() != table.Digest() {
+			t.Errorf("%s: a second plan moves %v", name, r.Ratio)
+		}
+	}
+	start := time.Now()
+	four := someNodes(4)
+	a := first(t, spec, four)
+	check("four nodes", a, four)
+	four[2].State = topology.StateDraining
+	b := after(t, a, spec, four)
+	check("four nodes, one drained", b, four)
+	if r := movement(t, a, b); r.Ratio != .25 || !r.Optimal {
+		t.Errorf("draining one of four moves %v, optimal %v", r.Ratio, r.Optimal)
+	}
+	one := first(t, spec, someNodes(1))
+	many := someNodes(201)
+	c := after(t, one, spec, many)
+	check("201 nodes", c, many)
+	if r := movement(t, one, c); !r.Optimal {
+		t.Errorf("201 nodes: moves %v, least %v", r.Ratio, r.MinimumRealised)
+	}
+	many[1].Weight = 0
+	check("201 nodes, one drained", after(t, c, spec, many), many)
+	check("three nodes", first(t, spec, someNodes(3)), someNodes(3))
+	if d := time.Since(start); d > 20*time.Second {
+		t.Errorf("plans took %v", d)
+	}
+}

@@ -14,6 +14,7 @@ func TestLaws(t *testing.T) {
 	hrw := topology.Spec{Algorithm: topology.Rendezvous}
 	hrwTable := topology.Spec{Algorithm: topology.Rendezvous, RendezvousTable: 8192}
 	maglev := topology.Spec{Algorithm: topology.Maglev, TableSize: 2039}
+	slots := topology.Spec{Algorithm: topology.Slots, SlotCount: 1024}
 	tests := []struct {
 		name string
 		spec topology.Spec
@@ -31,6 +32,11 @@ func TestLaws(t *testing.T) {
 		{name: "rendezvous table", spec: hrwTable, size: 200},
 		{name: "maglev", spec: maglev, size: 2000},
 		{name: "maglev in zones", spec: maglev, r: 3, zone: true, size: 2000},
+		{name: "slots", spec: slots, size: 1000},
+		{name: "slots replicated", spec: slots, r: 2, size: 200},
+		{name: "slots in zones", spec: slots, r: 3, zone: true, size: 200},
+		{name: "slots in too few zones", spec: slots, r: 5, zone: true, size: 200},
+		{name: "ring in too few zones", spec: ring, r: 5, zone: true},
 	}
 	for _, tt := range tests {
 		tt.spec.Replicas, tt.spec.ZoneAware = tt.r, tt.zone

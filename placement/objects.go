@@ -6,6 +6,7 @@ import (
 
 	"github.com/shardd/shardd/jump"
 	"github.com/shardd/shardd/maglev"
+	"github.com/shardd/shardd/slots"
 	"github.com/shardd/shardd/topology"
 )
 
@@ -18,6 +19,8 @@ func objects(prev *Table, next *topology.Topology, replace map[string]string) ([
 	switch next.Spec().Algorithm {
 	case topology.Maglev:
 		o, err = r.maglev()
+	case topology.Slots:
+		o, err = r.slots()
 	case topology.Jump:
 		o, err = r.jump()
 	}
@@ -52,6 +55,25 @@ func (r *refill) maglevEntries(size uint32) ([]uint16, error) {
 	}
 	entries, _, err := maglev.Update(prev, r.ids, r.weights)
 	return entries, err
+}
+
+func (r *refill) slots() (*topology.Object, error) {
+	spec := r.next.Spec()
+	size, replicas := int(spec.SlotCount), int(spec.Replicas)
+	var zones []uint16
+	if spec.ZoneAware && replicas > 1 {
+		zones = make([]uint16, len(r.ids))
+		numberZones(r.next.Nodes(), zones)
+	}
+	var prev slots.Rows
+	if seed := r.seed(topology.KindSlots, replicas, size); seed != nil {
+		prev = slices.Collect(slices.Chunk(seed, size))
+	}
+	rows, _, err := slots.Update(prev, r.ids, r.weights, zones, size, replicas)
+	if err != nil {
+		return nil, &topology.FieldError{Path: "slots.count", Err: err}
+	}
+	return newObject(topology.KindSlots, replicas, r.ids, slices.Concat(rows...))
 }
 
 // jump updates the bucket array. Nodes that are gone stay in it by name as the

@@ -2,6 +2,8 @@ package placement
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -204,6 +206,15 @@ func TestDigestCovers(t *testing.T) {
 	other("hash", func(d *topology.Draft) { d.Spec.KeyHash = topology.CRC16 }, true)
 	other("tag", func(d *topology.Draft) { d.Spec.HashTag = "{}" }, true)
 	other("points", func(d *topology.Draft) { d.Spec.VNodes = 41 }, true)
+	other("zone under the rule", func(d *topology.Draft) {
+		d.Spec.ZoneAware = true
+		rule := *d
+		rule.Nodes = zonedNodes(6, 3)
+		rule.Nodes[0].Zone = "other"
+		if digest(*d) == digest(rule) {
+			t.Error("under the zone rule another zone has the same mapping digest")
+		}
+	}, true)
 	other("algorithm", func(d *topology.Draft) { d.Spec = specOf("rendezvous r2") }, true)
 }
 
@@ -274,14 +285,14 @@ func TestSeeded(t *testing.T) {
 		{"ring", "maglev", 100, .095},
 		{"ring", "maglev:655373", 100, .042},
 		{"ring", "slots", 20, .08},
-		{"maglev", "slots", 20, .10},
+		{"maglev", "slots", 20, .80}, // four entries to a slot, each with its own owner
 		{"slots", "slots:65536", 20, .001},
 		{"slots", "maglev", 20, .07},
 		{"maglev", "maglev:655373", 20, .03},
 		{"rendezvous:4096", "slots", 20, .04},
 		{"rendezvous:4096", "slots:4096", 20, .05},
 		{"ring crc16", "slots crc16", 20, .08},
-		{"rendezvous crc16", "slots crc16", 20, .70}, // four values to a slot, each with its own owner
+		{"rendezvous crc16", "slots crc16", 20, .78}, // four values to a slot, each with its own owner
 		{"ring", "maglev {}", 20, .045},
 		{"ring", "slots r2", 20, .60}, // half of the copies are new
 		{"ring r2", "slots r2", 20, .12},
@@ -299,6 +310,44 @@ func TestSeeded(t *testing.T) {
 				t.Errorf("moved %.4f, want at most %v; the least for these shares is %.4f", r.Ratio, tt.most, r.MinimumRealised)
 			}
 			t.Logf("moved %.4f, least %.4f", r.Ratio, r.MinimumRealised)
+		})
+	}
+}
+
+// Slots with replicas in zones move the lower bound of their quotas, and the
+// report's certificate says so.
+func TestSlotsCertificate(t *testing.T) {
+	tests := []struct {
+		spec     string
+		n, zones int
+		add      int // copies moved when a node of the first zone comes
+		remove   int // and when the first node goes
+	}{
+		{"slots r2 zones", 12, 3, 2520, 2731},
+		{"slots r3 zones", 12, 3, 3276, 4096},
+		{"slots r3 zones", 30, 5, 1585, 1639},
+		{"slots r3", 30, 1, 1585, 1639},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprint(tt.spec, " ", tt.n), func(t *testing.T) {
+			spec, nodes := specOf(tt.spec), someNodes(tt.n+1)
+			for i := range nodes {
+				nodes[i].Zone = fmt.Sprintf("z%d", i%tt.zones)
+			}
+			a := first(t, spec, nodes[:tt.n])
+			for _, change := range []struct {
+				nodes []topology.Node
+				want  int
+			}{{nodes, tt.add}, {nodes[1:tt.n], tt.remove}} {
+				r := movement(t, a, after(t, a, spec, change.nodes))
+				moved := math.Round(r.Ratio * float64(topology.DefaultSlots*a.copies()))
+				if !r.Optimal || r.Method != MethodTable || math.Abs(moved-float64(change.want)) > 1 {
+					t.Errorf("%d nodes after %d: %v copies move, want %d; least %v, optimal %v", len(change.nodes), tt.n, moved, change.want, r.MinimumRealised, r.Optimal)
+				}
+				if !within(r.MinimumRealised, r.Minimum, 1e-3) {
+					t.Errorf("%d nodes after %d: least by weight %v, by the tables' quotas %v", len(change.nodes), tt.n, r.Minimum, r.MinimumRealised)
+				}
+			}
 		})
 	}
 }

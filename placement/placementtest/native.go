@@ -34,11 +34,15 @@ func (t Table) Replicas(key string, n int) []string {
 func Native(name string, spec topology.Spec) Subject {
 	spec = spec.Normal()
 	s := Subject{
-		Name:     name,
-		Next:     func(prev Mapping, nodes []topology.Node) (Mapping, error) { return next(prev, spec, nodes, nil) },
-		Reload:   reload,
-		History:  spec.Algorithm == topology.Jump || spec.Algorithm == topology.Maglev || spec.Algorithm == topology.Slots,
-		Zones:    spec.ZoneAware,
+		Name:    name,
+		Next:    func(prev Mapping, nodes []topology.Node) (Mapping, error) { return next(prev, spec, nodes, nil) },
+		Reload:  reload,
+		History: spec.Algorithm == topology.Jump || spec.Algorithm == topology.Maglev || spec.Algorithm == topology.Slots,
+		Zones:   spec.ZoneAware,
+		// Any of a slot's copies may become its primary, and uneven weights can
+		// force a copy from one unchanged node to another; the report's
+		// certificate says when they did not.
+		Moves:    spec.Algorithm == topology.Slots && spec.Replicas > 1,
 		Replicas: int(spec.Replicas),
 		Refuses:  func(nodes []topology.Node) bool { return tooUneven(spec, nodes) },
 	}
