@@ -21,8 +21,9 @@ type Cost interface {
 // ErrorLoad lets recent errors count as load: a bad outcome weighs as much as
 // Each requests in flight, and fades by e in Decay. It keeps a node that fails
 // fast, and therefore never has requests in flight, from drawing all of them
-// (Site Reliability Engineering, 2016, chapter 20: sinkholing). The zero value
-// is off.
+// (Site Reliability Engineering, 2016, chapter 20: sinkholing). Errors that have
+// faded to less than half a request together count no more. The zero value is
+// off.
 type ErrorLoad struct {
 	// Each is the number of requests an error counts as, at first; 0 is off.
 	Each float64
@@ -41,7 +42,9 @@ func (e ErrorLoad) decay() time.Duration {
 func (e ErrorLoad) Of(n *Node, now time.Duration) float64 {
 	load := float64(n.flight.Load())
 	if e.Each > 0 {
-		load += e.Each * n.errs.Read(now, e.decay())
+		if extra := e.Each * n.errs.Read(now, e.decay()); extra >= 0.5 {
+			load += extra
+		}
 	}
 	return load
 }

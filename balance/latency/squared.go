@@ -13,7 +13,8 @@ import (
 type SquaredConfig struct {
 	// Alpha is the weight of each new sample, above 0 to 1; 0 means 0.3.
 	Alpha float64
-	// Default is the latency assumed before the first answer; 0 means 30 ms.
+	// Default is the latency assumed before the first answer while the node is
+	// busy; 0 means 30 ms. While it is idle it is sent a request next.
 	Default time.Duration
 	// Errors lets recent errors count as requests in flight; the zero value is off.
 	Errors balance.ErrorLoad
@@ -29,7 +30,7 @@ type SquaredConfig struct {
 // The average moves per answer and not with time: a node that gets no requests
 // keeps its last value for ever, a fast one forgets within milliseconds. The
 // articles start it at 0, which makes every new node win all comparisons until
-// its first answer; this one starts at Default. Prefer PeakEWMA.
+// its first answer; here it gets one request until then. Prefer PeakEWMA.
 type SquaredEWMA struct {
 	cfg   SquaredConfig
 	set   *balance.Set
@@ -65,7 +66,6 @@ func (s *SquaredEWMA) Bind(set *balance.Set, from []int) balance.Cost {
 			continue
 		}
 		n.state[i] = new(average)
-		n.state[i].ns.Store(math.Float64bits(float64(s.cfg.Default)))
 	}
 	return n
 }
@@ -73,7 +73,14 @@ func (s *SquaredEWMA) Bind(set *balance.Set, from []int) balance.Cost {
 // Cost returns average * (in flight + 1)^2 in nanoseconds.
 func (s *SquaredEWMA) Cost(i int, now time.Duration) float64 {
 	load := s.cfg.Errors.Of(s.set.Node(i), now) + 1
-	return math.Float64frombits(s.state[i].ns.Load()) * load * load
+	mean := math.Float64frombits(s.state[i].ns.Load())
+	if mean == 0 {
+		if load == 1 {
+			return 1
+		}
+		mean = float64(s.cfg.Default)
+	}
+	return mean * load * load
 }
 
 // Observe takes the latency of a request; Ignored ones are passed over.
@@ -85,7 +92,10 @@ func (s *SquaredEWMA) Observe(i int, start, now time.Duration, o balance.Outcome
 	sample := max(1, float64(decay.Elapsed(start, now))) // a cost of 0 would win everything
 	for {
 		old := s.state[i].ns.Load()
-		next := s.cfg.Alpha*sample + (1-s.cfg.Alpha)*math.Float64frombits(old)
+		next := sample
+		if old != 0 {
+			next = s.cfg.Alpha*sample + (1-s.cfg.Alpha)*math.Float64frombits(old)
+		}
 		if s.state[i].ns.CompareAndSwap(old, math.Float64bits(next)) {
 			return
 		}

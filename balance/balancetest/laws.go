@@ -1,0 +1,418 @@
+// Package balancetest holds the laws that every balance.Picker obeys, as a test
+// that any picker can be put to: Run.
+package balancetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/shardd/shardd/balance"
+)
+
+// Make makes the picker under test over a set.
+type Make func(set *balance.Set) (balance.Picker, error)
+
+// The names of laws, for Options.Skip.
+const (
+	// Nobody: without anybody to pick there is ErrNoNode.
+	Nobody = "nobody"
+	// Barred: weight 0 and down get no picks.
+	Barred = "barred"
+	// Reached: everybody else gets some, also when requests come one at a time,
+	// and also after the clock has jumped.
+	Reached = "reached"
+	// Excluded: no pick of an excluded node; ErrExcluded when all are.
+	Excluded = "excluded"
+	// DoneOnce: the first Done by any copy counts, no other.
+	DoneOnce = "done-once"
+	// Rejoin: requests of a node that left end on its old counter.
+	Rejoin = "rejoin"
+	// Expire: picks whose Done is forgotten can be closed, once.
+	Expire = "expire"
+	// Repeatable: the same arguments give the same picks.
+	Repeatable = "repeatable"
+	// Even: what an excluded one of five equal nodes does not get is spread over
+	// all others.
+	Even = "even"
+	// RandomSteps: counts survive a thousand concurrent steps.
+	RandomSteps = "random-steps"
+	// ClockJumps: no pick fails when the clock jumps.
+	ClockJumps = "clock-jumps"
+	// NoAllocation: a steady pick and its Done allocate nothing.
+	NoAllocation = "no-allocation"
+)
+
+// Options tells which laws a policy does not claim.
+type Options struct {
+	// Skip names the laws to leave out.
+	Skip []string
+}
+
+// Run puts a policy to the laws.
+func Run(t *testing.T, make Make, o Options) {
+	t.Helper()
+	for _, law := range []struct {
+		name  string
+		check func(*testing.T, Make)
+	}{
+		{Nobody, nobody}, {Barred, barred}, {Reached, reached}, {Excluded, excluded}, {DoneOnce, doneOnce},
+		{Rejoin, rejoin}, {Expire, expire}, {Repeatable, repeatable}, {Even, even},
+		{RandomSteps, randomSteps}, {ClockJumps, clockJumps}, {NoAllocation, noAllocation},
+	} {
+		if !slices.Contains(o.Skip, law.name) {
+			t.Run(law.name, func(t *testing.T) { law.check(t, make) })
+		}
+	}
+}
+
+// NewSet returns a set of new nodes named n0, n1 ... with the weights.
+func NewSet(tb testing.TB, weights ...float64) *balance.Set {
+	tb.Helper()
+	members := make([]balance.Member, len(weights))
+	for i, w := range weights {
+		members[i] = balance.Member{Node: balance.NewNode(fmt.Sprint("n", i), 0), Weight: w}
+	}
+	return SetOf(tb, members...)
+}
+
+// SetOf returns the set of members.
+func SetOf(tb testing.TB, members ...balance.Member) *balance.Set {
+	tb.Helper()
+	set, err := balance.NewSet(members)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return set
+}
+
+// Equal returns n weights of 1.
+func Equal(n int) []float64 {
+	w := make([]float64, n)
+	for i := range w {
+		w[i] = 1
+	}
+	return w
+}
+
+func mustMake(tb testing.TB, make Make, set *balance.Set) balance.Picker {
+	tb.Helper()
+	p, err := make(set)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+func mustNext(tb testing.TB, p balance.Picker, set *balance.Set) balance.Picker {
+	tb.Helper()
+	n, err := p.Next(set)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return n
+}
+
+func mustPick(tb testing.TB, p balance.Picker, now time.Duration, seed uint64, exclude ...*balance.Node) balance.Ticket {
+	tb.Helper()
+	tk, err := p.Pick(now, seed, exclude)
+	if err != nil {
+		tb.Fatalf("pick at %v: %v", now, err)
+	}
+	return tk
+}
+
+var success = balance.Outcome{Result: balance.Success}
+
+func nobody(t *testing.T, make Make) {
+	node := balance.NewNode("a", 0)
+	sets := map[string]*balance.Set{
+		"empty":     NewSet(t),
+		"zero":      NewSet(t, 0, 0),
+		"down":      SetOf(t, balance.Member{Node: node, Weight: 1, Down: true}),
+		"down-zero": SetOf(t, balance.Member{Node: node, Weight: 1, Down: true}, balance.Member{Node: balance.NewNode("b", 0)}),
+	}
+	some := NewSet(t, 1, 1)
+	for name, set := range sets {
+		for _, p := range []balance.Picker{mustMake(t, make, set), mustNext(t, mustMake(t, make, some), set)} {
+			tk, err := p.Pick(0, 1, nil)
+			if !errors.Is(err, balance.ErrNoNode) || errors.Is(err, balance.ErrExcluded) || tk.Node() != nil {
+				t.Errorf("%s: picked %v with error %v, want ErrNoNode", name, tk.Node(), err)
+			}
+		}
+		back := mustNext(t, mustNext(t, mustMake(t, make, some), set), some)
+		mustPick(t, back, 0, 1).Done(0, success)
+	}
+}
+
+// mixed is a set with a member of weight 0 and one that is down.
+func mixed(t *testing.T) *balance.Set {
+	set := NewSet(t, 1, 0, 2, 1, 3)
+	members := []balance.Member{}
+	for i := range set.Len() {
+		m := set.Member(i)
+		m.Down = i == 3
+		members = append(members, m)
+	}
+	return SetOf(t, members...)
+}
+
+// oneByOne counts n picks that begin a step apart and take a millisecond each.
+func oneByOne(t *testing.T, p balance.Picker, n int, step time.Duration, exclude ...*balance.Node) map[int]int {
+	t.Helper()
+	got := map[int]int{}
+	set := p.(setter).Set()
+	for k := range n {
+		now := time.Duration(k) * step
+		tk := mustPick(t, p, now, uint64(k), exclude...)
+		if tk.Node() != set.Node(tk.Index()) {
+			t.Fatalf("ticket's index %d is not its node %s", tk.Index(), tk.Node().ID())
+		}
+		got[tk.Index()]++
+		tk.Done(now+time.Millisecond, success)
+	}
+	return got
+}
+
+func barred(t *testing.T, make Make) {
+	set := mixed(t)
+	got := oneByOne(t, mustMake(t, make, set), 10_000, 2*time.Millisecond)
+	for i := range set.Len() {
+		if m := set.Member(i); (m.Weight == 0 || m.Down) && got[i] != 0 {
+			t.Errorf("member %d (weight %v, down %v) got %d picks", i, m.Weight, m.Down, got[i])
+		}
+	}
+}
+
+func reached(t *testing.T, make Make) {
+	set := mixed(t)
+	p := mustMake(t, make, set)
+	check := func(what string) {
+		t.Helper()
+		got := oneByOne(t, p, 20_000, 10*time.Millisecond)
+		for i := range set.Len() {
+			if m := set.Member(i); m.Weight > 0 && !m.Down && got[i] == 0 {
+				t.Errorf("member %d (weight %v) got none of 20000 picks %s: %v", i, m.Weight, what, got)
+			}
+		}
+	}
+	check("at first")
+	jump(t, p)
+	check("after the clock had jumped")
+}
+
+func excluded(t *testing.T, make Make) {
+	f := func(set *balance.Set, out ...int) {
+		t.Helper()
+		p := mustMake(t, make, set)
+		var exclude []*balance.Node
+		for _, i := range out {
+			exclude = append(exclude, set.Node(i))
+		}
+		for k := range 2000 {
+			now := time.Duration(k) * time.Millisecond
+			tk, err := p.Pick(now, uint64(k), exclude)
+			if len(out) == set.Live() {
+				if !errors.Is(err, balance.ErrExcluded) {
+					t.Fatalf("all %d excluded: error %v, want ErrExcluded", len(out), err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatalf("%d of %d excluded: %v", len(out), set.Live(), err)
+			}
+			for _, n := range exclude {
+				if tk.Node() == n {
+					t.Fatalf("picked %s, which is excluded", n.ID())
+				}
+			}
+			if k%3 > 0 {
+				tk.Done(now, success)
+			}
+		}
+	}
+	f(NewSet(t, 1), 0)
+	f(NewSet(t, 1, 1), 0)
+	f(NewSet(t, 1, 1), 0, 1)
+	f(NewSet(t, 1000, 1), 0)
+	f(NewSet(t, 5, 1, 0, 1), 0, 1)
+	f(NewSet(t, 5, 1, 1, 1), 0, 1, 2, 3)
+	f(NewSet(t, Equal(100)...), 3, 50, 99)
+}
+
+func doneOnce(t *testing.T, make Make) {
+	set := NewSet(t, 1, 1, 1)
+	p := mustMake(t, make, set)
+	total := func() (sum int) {
+		for i := range set.Len() {
+			sum += set.Node(i).InFlight()
+		}
+		return sum
+	}
+	var open []balance.Ticket
+	for k := range 300 { // far more than fit beside the count
+		open = append(open, mustPick(t, p, time.Duration(k), uint64(k)))
+	}
+	if total() != 300 {
+		t.Fatalf("%d in flight after 300 picks", total())
+	}
+	for k, tk := range open {
+		twin := tk
+		if !tk.Done(400, success) || twin.Done(400, success) || tk.Done(400, balance.Outcome{Result: balance.Failure}) {
+			t.Fatal("the first Done does not count, or another one does")
+		}
+		if total() != 299-k {
+			t.Fatalf("%d in flight after %d of 300 are done", total(), k+1)
+		}
+	}
+	if (balance.Ticket{}).Done(0, success) {
+		t.Error("Done of the zero ticket counts")
+	}
+}
+
+func rejoin(t *testing.T, make Make) {
+	pool := balance.NewPool()
+	join := func(p balance.Picker, ids ...balance.Identity) (balance.Picker, *balance.Set) {
+		t.Helper()
+		nodes, err := pool.Update(ids)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var members []balance.Member
+		for _, n := range nodes {
+			members = append(members, balance.Member{Node: n, Weight: 1})
+		}
+		set := SetOf(t, members...)
+		if p == nil {
+			return mustMake(t, make, set), set
+		}
+		return mustNext(t, p, set), set
+	}
+	a, b, c := balance.Identity{ID: "a"}, balance.Identity{ID: "b"}, balance.Identity{ID: "c"}
+	p, set := join(nil, a, b, c)
+	others := []*balance.Node{set.Node(1), set.Node(2)}
+	var old []balance.Ticket
+	for k := range 10 {
+		old = append(old, mustPick(t, p, 0, uint64(k), others...))
+	}
+	first := set.Node(0)
+	p, _ = join(p, b, c)
+	p, set = join(p, a, b, c)
+	if set.Node(0) == first || set.Node(0).InFlight() != 0 {
+		t.Fatalf("a came back with %d in flight", set.Node(0).InFlight())
+	}
+	var open []balance.Ticket
+	for k := range 5 {
+		open = append(open, mustPick(t, p, 0, uint64(k), set.Node(1), set.Node(2)))
+	}
+	for _, tk := range old {
+		tk.Done(1, success)
+	}
+	if got := set.Node(0).InFlight(); got != 5 || first.InFlight() != 0 {
+		t.Errorf("a has %d in flight after its old requests ended, want 5 (and %d on the old counter)", got, first.InFlight())
+	}
+	p, set = join(p, balance.Identity{ID: "a", Incarnation: 2}, b, c)
+	if got := set.Node(0).InFlight(); got != 0 {
+		t.Errorf("another incarnation of a starts with %d in flight", got)
+	}
+	for _, tk := range open {
+		tk.Done(1, success)
+	}
+	mustPick(t, p, 2, 1).Done(3, success)
+}
+
+// setter is what all pickers of the family have.
+type setter interface{ Set() *balance.Set }
+
+func expire(t *testing.T, make Make) {
+	p := mustMake(t, make, NewSet(t, 1, 1))
+	set := p.(setter).Set()
+	var lost []balance.Ticket
+	for k := range 20 {
+		lost = append(lost, mustPick(t, p, 0, uint64(k)))
+	}
+	fresh := mustPick(t, p, time.Minute, 7)
+	if n := set.Expire(time.Minute, 10*time.Second); n != 20 {
+		t.Errorf("%d picks expired, want 20", n)
+	}
+	if sum := set.Node(0).InFlight() + set.Node(1).InFlight(); sum != 1 {
+		t.Errorf("%d in flight after the expiry, want 1", sum)
+	}
+	for _, tk := range lost {
+		if tk.Done(time.Minute, success) {
+			t.Error("Done counts after the expiry")
+		}
+	}
+	if !fresh.Done(time.Minute, success) {
+		t.Error("a fresh pick has expired")
+	}
+	got := set.Node(0).Stats()
+	more := set.Node(1).Stats()
+	if got.Expired+more.Expired != 20 || got.Repeated+more.Repeated != 20 {
+		t.Errorf("stats %+v and %+v, want 20 expired and 20 repeated together", got, more)
+	}
+	mustPick(t, p, time.Minute, 8).Done(time.Minute, success)
+}
+
+func repeatable(t *testing.T, make Make) {
+	run := func() (picks []int) {
+		p := mustMake(t, make, NewSet(t, 1, 2, 3, 1))
+		var open []balance.Ticket
+		for k := range 3000 {
+			now := time.Duration(k) * 100 * time.Microsecond
+			tk := mustPick(t, p, now, uint64(k)*7)
+			picks = append(picks, tk.Index())
+			if open = append(open, tk); len(open) > 5+k%4 {
+				open[0].Done(now, balance.Outcome{Result: balance.Success + balance.Result(k%50/49)})
+				open = open[1:]
+			}
+		}
+		return picks
+	}
+	if d := cmp.Diff(run(), run()); d != "" {
+		t.Errorf("the same arguments gave other picks:\n%s", d)
+	}
+}
+
+func even(t *testing.T, make Make) {
+	if raceEnabled {
+		t.Skip("long, and without concurrency")
+	}
+	const picks = 100_000
+	p := mustMake(t, make, NewSet(t, Equal(5)...))
+	got := oneByOne(t, p, picks, 2*time.Millisecond, p.(setter).Set().Node(2))
+	for _, i := range []int{0, 1, 3, 4} {
+		if n := got[i]; n < picks*24/100 || n > picks*26/100 {
+			t.Errorf("node %d of 5 got %d of %d picks with node 2 excluded, want 25 %% +- 1", i, n, picks)
+		}
+	}
+}
+
+func noAllocation(t *testing.T, make Make) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	for _, weights := range [][]float64{Equal(10), {1, 2, 3, 4, 5}} {
+		p := mustMake(t, make, NewSet(t, weights...))
+		k := 0
+		step := func() {
+			k++
+			now := time.Duration(k) * time.Microsecond
+			tk, err := p.Pick(now, uint64(k), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tk.Done(now+time.Millisecond, success)
+		}
+		for range 2000 {
+			step()
+		}
+		if n := testing.AllocsPerRun(2000, step); n != 0 {
+			t.Errorf("%v allocations a pick and Done with %d nodes, want 0", n, len(weights))
+		}
+	}
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package balancetest
+
+const raceEnabled = true
