@@ -13,7 +13,7 @@
 // goes back further goes on from there, so that it gives nothing for free and
 // stops nothing.
 //
-// Cost: 75 ns (Token), 110 ns (Leaky), no allocation. Under both is
+// Cost: about 100 ns, no allocation. Under both is
 // golang.org/x/time/rate, which has a mutex; ours is around it, because that
 // limiter counts time twice when calls reach it with times out of order. A
 // refusal writes nothing.

