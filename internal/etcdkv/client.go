@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -64,7 +63,6 @@ type Client struct {
 	lease     clientv3.Lease
 	endpoints func() []string
 	o         Options
-	streams   atomic.Uint64 // numbers the streams of followers
 }
 
 // New wraps c, which the caller keeps and closes.

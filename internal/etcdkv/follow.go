@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -113,11 +115,15 @@ func (f *follower) deliver(r Reading) error {
 	return nil
 }
 
-// stream watches every range from rev on, all on one stream of its own: a
-// stream that a new round opens may then end up on another member than the one
-// that fell silent. (The client keeps one stream for each set of metadata.)
+// stream watches every range from rev on, all on one stream of its own (the
+// client keeps one stream for each set of metadata), for two reasons. A stream
+// that a new round opens may end up on another member than the one that fell
+// silent. And a client without a socket hands its requests over a channel,
+// while etcd's watch server has room for sixteen answers: more watches than that
+// on one stream, cancelled at once, wait for each other for ever.
 func (f *follower) stream(ctx context.Context, wg *sync.WaitGroup, rev int64) <-chan clientv3.WatchResponse {
-	ctx = metadata.AppendToOutgoingContext(clientv3.WithRequireLeader(ctx), "shardd-stream", fmt.Sprint(f.c.streams.Add(1)))
+	id := strconv.FormatUint(rand.Uint64(), 36) // of no other follower that shares the etcd client
+	ctx = metadata.AppendToOutgoingContext(clientv3.WithRequireLeader(ctx), "shardd-stream", id)
 	events := make(chan clientv3.WatchResponse)
 	for _, r := range f.ranges {
 		opts := []clientv3.OpOption{clientv3.WithRev(rev)}

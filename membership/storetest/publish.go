@@ -43,10 +43,10 @@ func testPublish(t *testing.T, s *suite) {
 func testPublishRefused(t *testing.T, s *suite) {
 	store, _ := s.create(t, declared("c", 3))
 	l := s.lead(t, "c")
-	early := next(t, s.load(t, store))
+	early := Next(t, s.load(t, store))
 	s.publish(t, store, l)
 	s.declare(t, store, membership.AddNode(node(3)))
-	good := next(t, s.load(t, store))
+	good := Next(t, s.load(t, store))
 	change := func(f func(*topology.Draft)) membership.Publication {
 		d := good.Next.Draft()
 		f(&d)
@@ -111,7 +111,7 @@ func testFencing(t *testing.T, s *suite) {
 	old := s.lead(t, "c")
 	s.publish(t, store, old)
 	s.declare(t, store, membership.AddNode(node(3)))
-	late := next(t, s.load(t, store))
+	late := Next(t, s.load(t, store))
 	s.Depose(t, "c")
 	current, err := s.OtherElector.Campaign(s.ctx, "c", "second")
 	if err != nil {
@@ -130,7 +130,7 @@ func testFencing(t *testing.T, s *suite) {
 	s.publish(t, s.Other.Open("c"), current)
 	other := declared("d", 1)
 	s.create(t, other)
-	wantErr(t, "the leader of another cluster", s.Directory.Open("d").Publish(s.ctx, current, next(t, s.load(t, s.Directory.Open("d")))), membership.ErrNotLeader)
+	wantErr(t, "the leader of another cluster", s.Directory.Open("d").Publish(s.ctx, current, Next(t, s.load(t, s.Directory.Open("d")))), membership.ErrNotLeader)
 }
 
 func testResign(t *testing.T, s *suite) {

@@ -132,8 +132,9 @@ func (s *suite) declare(t *testing.T, store membership.Store, e membership.Edit)
 	return state
 }
 
-// next makes the publication that answers the state.
-func next(t *testing.T, state membership.State) membership.Publication {
+// Next makes the publication that answers the state, for tests that publish
+// without a controller.
+func Next(t testing.TB, state membership.State) membership.Publication {
 	t.Helper()
 	d := topology.Draft{Cluster: state.Declared.Cluster, ID: state.ID, History: state.History, Spec: state.Declared.Spec, Nodes: state.Declared.Nodes,
 		Version: topology.Version{Epoch: state.Epoch, Seq: state.Position().Head.Version.Seq + 1}}
@@ -158,7 +159,7 @@ func next(t *testing.T, state membership.State) membership.Publication {
 // publish answers the state that the store holds, and returns what it wrote.
 func (s *suite) publish(t *testing.T, store membership.Store, l membership.Leadership) membership.Publication {
 	t.Helper()
-	p := next(t, s.load(t, store))
+	p := Next(t, s.load(t, store))
 	if err := store.Publish(s.ctx, l, p); err != nil {
 		t.Fatalf("Publish: %v", err)
 	}
