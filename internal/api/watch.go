@@ -22,14 +22,14 @@ var ErrSilent = errors.New("api: watch is silent")
 // first heartbeat First, then Factor times the interval that the server
 // announced, at least Least.
 type Silence struct {
-	First  time.Duration // 0 = 5 s
+	First  time.Duration // 0 = 3 s
 	Factor float64       // 0 = 3
 	Least  time.Duration // 0 = 1 s
 }
 
 func (s Silence) withDefaults() Silence {
 	if s.First == 0 {
-		s.First = 5 * time.Second
+		s.First = 3 * time.Second
 	}
 	if s.Factor == 0 {
 		s.Factor = 3

@@ -118,7 +118,7 @@ func (s *Source) Watch(ctx context.Context, have topology.Ref, fn func(*topology
 			sdk.Report(ctx, err)
 		}
 		now := time.Now()
-		worked := f.delivered && now.Sub(start) >= mostPause
+		worked := f.delivered && now.Sub(start) >= mostPause && !errors.Is(err, api.ErrSilent)
 		if err := sleep(ctx, turn.ended(worked, retryAfter(err), now)); err != nil {
 			return err
 		}

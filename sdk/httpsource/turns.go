@@ -9,8 +9,9 @@ const (
 )
 
 // turns decides which server is tried next, and when. A server that worked is
-// tried again at once, for its stream may just have been cut; then the others
-// follow, with a pause only after each full round. It has no clock of its own.
+// tried again almost at once, for its stream may just have been cut; then the
+// others follow, with a pause only after each full round. It has no clock of its
+// own.
 type turns struct {
 	now      int         // index of the server whose turn it is
 	failures int         // in a row
