@@ -16,9 +16,9 @@ type Report struct {
 	Moves int
 	// Bound is sum max(0, q_i - old_i) over the nodes' quotas q_i and the copies
 	// old_i that they held. No table with these quotas moves fewer, so Moves ==
-	// Bound proves that the update is optimal. Moves is above it only where the
-	// rules themselves force more: a node that changed its zone, more copies in
-	// a zone than are allowed now.
+	// Bound proves that the update is optimal. Moves is the fewest in any case,
+	// but more than Bound where zones and distinct nodes leave no direct way, as
+	// when a node may only come to slots that no node with too many is in.
 	Bound int
 	// PrimaryMoves is the number of slots whose primary changed, PrimaryBound
 	// the same bound for them. A primary is chosen from the slot's own copies,
@@ -91,7 +91,7 @@ func Update(prev Rows, ids []string, weights []uint32, zones []uint16, count, re
 		return nil, Report{}, err
 	}
 	rng := seed(ids, weights, count)
-	copies := assign(p, old, weights, &rng)
+	copies := assign(p, old, &rng)
 	lead, missing := choosePrimaries(p, old, copies, &rng)
 	rows := arrange(p, old, copies, lead, replicas)
 	return rows, p.report(old, rows, missing), nil
@@ -136,7 +136,7 @@ func (r Rows) resized(count int) Rows {
 	out := unowned(count, len(r))
 	for j, row := range r {
 		for s := range count {
-			out[j][s] = row[(2*s+1)*len(row)/(2*count)]
+			out[j][s] = row[(2*int64(s)+1)*int64(len(row))/(2*int64(count))]
 		}
 	}
 	return out
@@ -187,17 +187,42 @@ func newPlan(ids []string, weights []uint32, zones []uint16, count, width int, o
 	if owners := len(byWeight(weights)); owners > count {
 		return nil, fmt.Errorf("%w: %d nodes with weight but %d slots; take at least %d slots", ErrCount, owners, count, owners)
 	}
-	shares, bounds := p.shares(weights)
-	p.quotas = quota.Round(shares, count*width, tally(len(ids), old...), p.zone, bounds)
-	if i, bad := quota.Starved(p.quotas, weights); bad {
-		return nil, fmt.Errorf("%w: node %q of weight %d would hold none of %d slots; raise the weight, set it to 0, or take more slots (up to %d)", ErrCount, ids[i], weights[i], count, MaxCount)
+	if err := p.setQuotas(ids, weights, old); err != nil {
+		return nil, err
 	}
-	var first []uint16
-	if len(old) > 0 {
-		first = old[0]
-	}
-	p.primary = quota.Round(quota.Proportional(count, weights), count, tally(len(ids), first), nil, nil)
 	return p, nil
+}
+
+// setQuotas rounds the shares of copies and of primaries. Where nodes have equal
+// claims to a unit, those that hold fewer primaries get the copy, and those that
+// gain copies get the primary: whoever takes a copy can become primary there.
+func (p *plan) setQuotas(ids []string, weights []uint32, old Rows) error {
+	n := len(ids)
+	had, led, tie := tally(n, old...), tally(n, old.first()), []int(nil)
+	if p.width > 1 {
+		tie = make([]int, n)
+		for i, c := range led {
+			tie[i] = -c
+		}
+	}
+	shares, bounds := p.shares(weights)
+	p.quotas = quota.Round(shares, p.count*p.width, quota.Given{Old: had, Tie: tie, Group: p.zone, Bounds: bounds})
+	if i, bad := quota.Starved(p.quotas, weights); bad {
+		return fmt.Errorf("%w: node %q of weight %d would hold none of %d slots; raise the weight, set it to 0, or take more slots (up to %d)", ErrCount, ids[i], weights[i], p.count, MaxCount)
+	}
+	for i := range tie {
+		tie[i] = p.quotas[i] - had[i]
+	}
+	p.primary = quota.Round(quota.Proportional(p.count, weights), p.count, quota.Given{Old: led, Tie: tie})
+	return nil
+}
+
+// first returns the primaries, nil if there are no rows.
+func (r Rows) first() []uint16 {
+	if len(r) == 0 {
+		return nil
+	}
+	return r[0]
 }
 
 // setZones numbers the zones of nodes with weight without gaps and sets limits.
@@ -223,10 +248,7 @@ func (p *plan) setZones(weights []uint32, zones []uint16) {
 func (p *plan) report(old, rows Rows, missing int) Report {
 	n := len(p.quotas)
 	r := Report{Copies: p.width, PrimaryMissing: missing, Bound: quota.Bound(p.quotas, tally(n, old...))}
-	var first []uint16
-	if len(old) > 0 {
-		first = old[0]
-	}
+	first := old.first()
 	r.PrimaryBound = quota.Bound(p.primary, tally(n, first))
 	for _, l := range p.limits {
 		r.PerZone = max(r.PerZone, l.Hi)

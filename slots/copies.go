@@ -8,17 +8,20 @@ import (
 
 // assign returns the copies of every slot, slot by slot, width each, in no
 // particular order: the plan's quotas reached from old with the fewest moves.
-func assign(p *plan, old Rows, weights []uint32, rng *splitmix.Source) []uint16 {
-	cells, any := p.keep(old)
-	if !any {
+func assign(p *plan, old Rows, rng *splitmix.Source) []uint16 {
+	cells, kept, pruned := p.keep(old)
+	if !kept {
 		return deal(p, rng)
 	}
 	f := newFlow(cells, p.width, old, p.quotas, p.zone, rng)
 	f.rule = &zoneRule{p: p, f: f}
+	if pruned {
+		f.augment(0) // what went may come back, here or there, for nothing
+	}
 	d := direct{flow: f, lead: newLeads(p, old, cells), zones: p.zone}
 	d.fillPlaces()
 	d.shift()
-	if !f.augment() {
+	if !f.augment(anyCost) {
 		// The quotas can always be met (each slot holding its share of every node
 		// is a fractional solution, so there is a whole one), and augmenting finds
 		// it; this is for the mistake nobody has made yet.
@@ -27,48 +30,53 @@ func assign(p *plan, old Rows, weights []uint32, rng *splitmix.Source) []uint16 
 	return cells
 }
 
-// keep copies old into cells, without what the rules forbid now. What goes is
-// that of the node farthest above its quota, primaries last.
-func (p *plan) keep(old Rows) (cells []uint16, any bool) {
+// keep copies old into cells, without what the rules forbid now; pruned says
+// whether that was anything.
+func (p *plan) keep(old Rows) (cells []uint16, any, pruned bool) {
 	cells = slices.Repeat([]uint16{NoOwner}, p.count*p.width)
 	have := tally(len(p.quotas), old...)
-	var kept []uint16
+	set := make([]uint16, 0, len(old))
 	for s := range p.count {
-		kept = kept[:0]
+		set = set[:0]
 		for _, row := range old {
 			if row[s] != NoOwner {
-				kept = append(kept, row[s])
+				set = append(set, row[s])
 			}
 		}
-		kept = p.prune(kept, have)
-		any = any || len(kept) > 0
-		copy(cells[s*p.width:], kept)
+		left := p.prune(set, len(old) > 0 && old[0][s] != NoOwner, have)
+		any, pruned = any || len(left) > 0, pruned || len(left) < len(set)
+		copy(cells[s*p.width:], left)
 	}
-	return cells, any
+	return cells, any, pruned
 }
 
 // prune drops copies of one slot until the zone limits hold and the rest can be
-// completed within them.
-func (p *plan) prune(kept []uint16, have []int) []uint16 {
+// completed within them: that of the node farthest above its quota, but the
+// first one, if it is the primary, only where no other will do.
+func (p *plan) prune(set []uint16, led bool, have []int) []uint16 {
 	for {
 		var may func(node uint16) bool
-		in, owed := p.inZones(kept)
-		switch z := slices.IndexFunc(in, func(b int) bool { return b < 0 }); {
+		room, owed := p.inZones(set)
+		switch z := slices.IndexFunc(room, func(r int) bool { return r < 0 }); {
 		case z >= 0: // zone z has too many
 			may = func(node uint16) bool { return int(p.zone[node]) == z }
-		case len(kept)+owed > p.width: // no room for what zones are owed
-			may = func(node uint16) bool { return p.zone == nil || p.spare(kept, p.zone[node]) > 0 }
+		case len(set)+owed > p.width: // no room for what zones are owed
+			may = func(node uint16) bool { return p.zone == nil || p.spare(set, p.zone[node]) > 0 }
 		default:
-			return kept
+			return set
 		}
 		worst := -1
-		for k, o := range slices.Backward(kept) {
-			if may(o) && (worst < 0 || have[o]-p.quotas[o] > have[kept[worst]]-p.quotas[kept[worst]]) {
+		for k, o := range slices.Backward(set) {
+			if k == 0 && led && worst >= 0 {
+				break
+			}
+			if may(o) && (worst < 0 || have[o]-p.quotas[o] > have[set[worst]]-p.quotas[set[worst]]) {
 				worst = k
 			}
 		}
-		have[kept[worst]]--
-		kept = slices.Delete(kept, worst, worst+1)
+		led = led && worst != 0
+		have[set[worst]]--
+		set = slices.Delete(set, worst, worst+1)
 	}
 }
 
@@ -144,21 +152,27 @@ func (p *plan) places(cells []uint16) int {
 
 // leads is what the choice of copies to move should know about primaries.
 type leads struct {
-	first []uint16 // by slot: the primary, if it is still there
+	first []uint16 // by slot: the primary that is still there, or will be; else NoOwner
 	spare []int    // by node: primaries above its quota of them
 }
 
 func newLeads(p *plan, old Rows, cells []uint16) leads {
-	l := leads{first: old[0], spare: tally(len(p.quotas), old[0])}
+	first := slices.Clone(old[0])
+	for s, o := range first {
+		if o != NoOwner && !slices.Contains(cells[s*p.width:][:p.width], o) {
+			first[s] = NoOwner
+		}
+	}
+	l := leads{first: first, spare: tally(len(p.quotas), first)}
 	for i, q := range p.primary {
 		l.spare[i] -= q
 	}
 	return l
 }
 
-// direct makes the moves of one step: from a slot with a place to fill, or a
-// node above quota, to a node below. All of them are on cheapest paths, since no
-// path costs less than 1 while nothing has moved.
+// direct makes the moves of one step, at cost 1: from a slot with a place to
+// fill, or a node above quota, to a node below. All of them are on cheapest
+// paths, since nothing has moved yet that could be had for less.
 type direct struct {
 	*flow
 	lead  leads
@@ -172,34 +186,45 @@ const draws = 16
 // one of a zone that all slots have already would be refused by every one.
 const glances = 64
 
-// fillPlaces fills the empty places of all slots, as far as one step goes.
+// fillPlaces fills the empty places of all slots, as far as one step goes; those
+// first whose primary is gone, since whoever comes there may become primary.
 func (d *direct) fillPlaces() {
-	for _, s := range d.openSlots() {
-		for slices.Contains(d.at(int(s)), NoOwner) && d.fillPlace(int(s)) {
+	open := d.openSlots()
+	for _, orphan := range []bool{true, false} {
+		for _, s := range open {
+			if (d.lead.first[s] == NoOwner) == orphan {
+				for slices.Contains(d.at(int(s)), NoOwner) && d.fillPlace(int(s)) {
+				}
+			}
 		}
 	}
 }
 
 func (d *direct) fillPlace(s int) bool {
-	for _, home := range d.displaced(s) {
-		if d.over(int(home)) < 0 && d.rule.allows(s, NoOwner, home) {
-			d.put(s, NoOwner, home)
-			return true
+	if d.lead.first[s] == NoOwner { // for a node that lacks primaries, if one is drawn
+		for k := 0; k < draws && d.need.total > 0; k++ {
+			if b := d.need.draw(); d.lead.spare[b] < 0 && d.enter(s, b) {
+				d.lead.spare[b]++
+				d.lead.first[s] = b
+				return true
+			}
 		}
-	}
-	try := func(b uint16) bool {
-		if !d.rule.allows(s, NoOwner, b) {
-			return false
-		}
-		d.put(s, NoOwner, b)
-		return true
 	}
 	for k := 0; k < draws && d.need.total > 0; k++ {
-		if try(d.need.draw()) {
+		if d.enter(s, d.need.draw()) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(d.wanting(), try)
+	return slices.ContainsFunc(d.wanting(), func(b uint16) bool { return d.enter(s, b) })
+}
+
+// enter fills a place of slot s with node b, if that is allowed.
+func (d *direct) enter(s int, b uint16) bool {
+	if !d.rule.allows(s, NoOwner, b) {
+		return false
+	}
+	d.put(s, NoOwner, b)
+	return true
 }
 
 // shift moves copies from nodes above quota to nodes below, as far as one step goes.
@@ -256,7 +281,9 @@ func (d *direct) give(a, b uint16, next int) bool {
 		return false
 	}
 	if d.lead.first[second] == a {
+		d.lead.first[second] = b
 		d.lead.spare[a]--
+		d.lead.spare[b]++
 	}
 	d.put(second, a, b)
 	return true

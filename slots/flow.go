@@ -61,12 +61,16 @@ func (f *flow) at(s int) []uint16 { return f.cells[s*f.width:][:f.width] }
 
 // mark notes whether slot s is just as before.
 func (f *flow) mark(s int) {
-	f.dirty[s] = false
-	for _, o := range f.at(s) {
-		if o == NoOwner || !f.before.holds(s, o) {
-			f.dirty[s] = true
+	kept, had := 0, 0
+	for _, row := range f.before {
+		if o := row[s]; o != NoOwner {
+			had++
+			if slices.Contains(f.at(s), o) {
+				kept++
+			}
 		}
 	}
+	f.dirty[s] = kept < had || kept < f.width
 }
 
 // over returns how many entries node i has above its quota.

@@ -1,10 +1,14 @@
 package slots
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // augment moves entries along cheapest paths from slots with a place to fill and
 // nodes above quota to nodes below, until none is left or no path leads there.
-// It returns whether all quotas are met.
+// Paths that cost more than limit are left alone. It returns whether all quotas
+// are met.
 //
 // A path is a row of nodes a, b, c, ...: a gives its place in some slot to b, b
 // gives its place in another to c, and so on; only the ends change their counts.
@@ -12,16 +16,17 @@ import "slices"
 // too: a copy that has moved already moves on for nothing, and one that goes
 // home is a move saved. Flows that are extended along cheapest paths stay
 // cheapest, so the moves at the end are the fewest possible.
-func (f *flow) augment() bool {
-	for {
-		if f.done() {
-			return true
-		}
-		if !f.applyAll(f.search()) {
+func (f *flow) augment(limit int64) bool {
+	for !f.done() {
+		if !f.applyAll(f.search(), limit) {
 			return false
 		}
 	}
+	return true
 }
+
+// anyCost is no limit for augment.
+const anyCost = unreached
 
 // A label is a path's cost and length: cost<<labelShift + steps, so that of two
 // paths at the same cost the shorter is better. The shortest use no slot twice.
@@ -33,15 +38,16 @@ const (
 
 // tree is a set of cheapest paths from all sources at once.
 type tree struct {
-	label []int    // by node
+	label []int64  // by node
 	from  []uint16 // the last step's giver; NoOwner: the step fills a place
 	via   []int32  // the last step's slot; -1: the node is a source
+	open  []uint32 // slots with a place to fill
 	queue []uint16
 	in    []bool // in the queue
 }
 
 func newTree(n int) *tree {
-	return &tree{label: slices.Repeat([]int{unreached}, n), from: make([]uint16, n), via: make([]int32, n), in: make([]bool, n)}
+	return &tree{label: slices.Repeat([]int64{unreached}, n), from: make([]uint16, n), via: make([]int32, n), in: make([]bool, n)}
 }
 
 // search finds cheapest paths with a label-correcting search (Bellman and Ford;
@@ -54,7 +60,8 @@ func (f *flow) search() *tree {
 			t.reach(uint16(i), NoOwner, -1, 0)
 		}
 	}
-	for _, s := range f.openSlots() {
+	t.open = f.openSlots()
+	for _, s := range t.open {
 		f.offer(t, int(s), NoOwner, f.takers(t, int(s), oneStep))
 	}
 	// Each pass over the queue makes paths one step longer; none needs n steps.
@@ -69,7 +76,7 @@ func (f *flow) search() *tree {
 	return t
 }
 
-func (t *tree) reach(node, from uint16, via, label int) {
+func (t *tree) reach(node, from uint16, via int, label int64) {
 	t.label[node], t.from[node], t.via[node] = label, from, int32(via)
 	if !t.in[node] {
 		t.in[node] = true
@@ -78,8 +85,8 @@ func (t *tree) reach(node, from uint16, via, label int) {
 }
 
 // cost returns the cost of the step from out to in at slot s.
-func (f *flow) cost(s int, out, in uint16) int {
-	c := 0
+func (f *flow) cost(s int, out, in uint16) int64 {
+	c := int64(0)
 	if !f.before.holds(s, in) {
 		c++
 	}
@@ -112,7 +119,7 @@ func (f *flow) relax(t *tree, a uint16) {
 			}
 		}
 		if list := open[had]; len(list) > 0 && f.offer(t, s, a, list) {
-			open[had] = slices.DeleteFunc(list, func(b uint16) bool { return t.label[b] <= free+had<<labelShift })
+			open[had] = slices.DeleteFunc(list, func(b uint16) bool { return t.label[b] <= free+int64(had)<<labelShift })
 		}
 	}
 }
@@ -130,7 +137,7 @@ func (f *flow) displaced(s int) []uint16 {
 
 // takers lists the nodes that slot s may hold, if it may hold any only those
 // that a label would serve.
-func (f *flow) takers(t *tree, s, label int) []uint16 {
+func (f *flow) takers(t *tree, s int, label int64) []uint16 {
 	if f.picky {
 		return f.rule.choices(s)
 	}
@@ -145,7 +152,7 @@ func (f *flow) takers(t *tree, s, label int) []uint16 {
 
 // offer labels those of takers that do better by taking a's place in slot s.
 func (f *flow) offer(t *tree, s int, a uint16, takers []uint16) bool {
-	base, found := 0, false
+	base, found := int64(0), false
 	if a != NoOwner {
 		base = t.label[a]
 	}
@@ -159,11 +166,11 @@ func (f *flow) offer(t *tree, s int, a uint16, takers []uint16) bool {
 	return found
 }
 
-// applyAll extends the flow along the paths of t that cost the least, as often
-// as they bear it. It returns whether any did.
-func (f *flow) applyAll(t *tree) bool {
+// applyAll extends the flow along the paths of t that cost the least, unless that
+// is more than limit, as often as they bear it. It returns whether any did.
+func (f *flow) applyAll(t *tree, limit int64) bool {
 	var goals []uint16
-	least := unreached
+	least := limit
 	for i := range f.quota {
 		if f.over(i) < 0 && t.label[i] < unreached {
 			goals = append(goals, uint16(i))
@@ -171,7 +178,7 @@ func (f *flow) applyAll(t *tree) bool {
 		}
 	}
 	goals = slices.DeleteFunc(goals, func(g uint16) bool { return t.label[g]>>labelShift > least })
-	slices.SortStableFunc(goals, func(a, b uint16) int { return t.label[a] - t.label[b] })
+	slices.SortStableFunc(goals, func(a, b uint16) int { return cmp.Compare(t.label[a], t.label[b]) })
 	applied := false
 	for _, g := range goals {
 		for f.over(int(g)) < 0 && f.apply(t, g) {
@@ -215,7 +222,7 @@ func (f *flow) apply(t *tree, goal uint16) bool {
 // resolve finds a slot for the last step of the path to node b, none of path.
 func (f *flow) resolve(t *tree, b uint16, path []step) (step, bool) {
 	a := t.from[b]
-	base := 0
+	base := int64(0)
 	if a != NoOwner {
 		base = t.label[a]
 	}
@@ -227,11 +234,13 @@ func (f *flow) resolve(t *tree, b uint16, path []step) (step, bool) {
 	if s := int(t.via[b]); fits(s) {
 		return step{s, a, b}, true
 	}
+	list := t.open
 	if a != NoOwner {
-		for _, s := range f.slots[a] {
-			if fits(int(s)) {
-				return step{int(s), a, b}, true
-			}
+		list = f.slots[a]
+	}
+	for _, s := range list {
+		if fits(int(s)) {
+			return step{int(s), a, b}, true
 		}
 	}
 	return step{}, false

@@ -25,7 +25,7 @@ func choosePrimaries(p *plan, old Rows, copies []uint16, rng *splitmix.Source) (
 	f.rule, f.picky = &leadRule{copies, p.width}, true
 	f.elect()
 	f.depose()
-	f.augment()
+	f.augment(anyCost)
 	for s, o := range lead {
 		if o == NoOwner { // no way within the sets: the copy with the fewest too many
 			f.put(s, NoOwner, slices.MinFunc(f.rule.choices(s), func(a, b uint16) int { return f.over(int(a)) - f.over(int(b)) }))
@@ -55,7 +55,7 @@ func (f *flow) elect() {
 	for _, s := range f.openSlots() {
 		best := uint16(NoOwner)
 		for _, b := range f.rule.choices(int(s)) {
-			if f.over(int(b)) < 0 && (best == NoOwner || f.over(int(b))*f.quota[best] < f.over(int(best))*f.quota[b]) {
+			if f.over(int(b)) < 0 && (best == NoOwner || f.lacksMore(b, best)) {
 				best = b
 			}
 		}
@@ -63,6 +63,11 @@ func (f *flow) elect() {
 			f.put(int(s), NoOwner, best)
 		}
 	}
+}
+
+// lacksMore reports whether a lacks a larger part of its quota than b does.
+func (f *flow) lacksMore(a, b uint16) bool {
+	return int64(f.over(int(a)))*int64(f.quota[b]) < int64(f.over(int(b)))*int64(f.quota[a])
 }
 
 // depose takes slots from nodes that are primary too often, where another copy's

@@ -91,18 +91,30 @@ func Proportional(total int, weights []uint32) []Share {
 // Bounds limits the sum of a group's quotas, both ends included.
 type Bounds struct{ Lo, Hi int }
 
-// Round rounds shares to quotas that add up to total. Units on top of the
-// floors go first to nodes that would have none, then to nodes with more than
-// their floor in old, then by the largest fraction, ties to the lower index.
-// group and bounds, unless nil, keep the sum of each group's quotas within its
-// bounds, which must hold the group's exact share. The shares must add up to
-// total; old may be nil for nothing held.
+// Given is what Round takes into account besides the shares. The zero value is
+// nothing held and no groups.
+type Given struct {
+	// Old is the number of entries that each node holds now; nil for none.
+	Old []int
+	// Tie orders nodes with equal claims: the larger first, then the lower
+	// index; nil for the lower index alone.
+	Tie []int
+	// Group is each node's group, and Bounds the limits for the sum of each
+	// group's quotas, which must hold the group's exact share; nil for none.
+	Group  []uint16
+	Bounds []Bounds
+}
+
+// Round rounds shares, which must add up to total, to quotas that do. Units on
+// top of the floors go first to nodes that would have none, then to nodes that
+// hold more than their floor, then by the largest fraction, then by Tie and
+// index, as far as the bounds of groups allow.
 //
 // A node whose share is below one may end with 0; the caller decides whether
 // that is an error.
-func Round(shares []Share, total int, old []int, group []uint16, bounds []Bounds) []int {
+func Round(shares []Share, total int, given Given) []int {
 	q := make([]int, len(shares))
-	room := slices.Clone(bounds)
+	group, room := given.Group, slices.Clone(given.Bounds)
 	if group == nil {
 		group, room = make([]uint16, len(shares)), []Bounds{{0, total}}
 	}
@@ -112,7 +124,7 @@ func Round(shares []Share, total int, old []int, group []uint16, bounds []Bounds
 		room[group[i]].Lo -= q[i]
 		room[group[i]].Hi -= q[i]
 	}
-	order := byClaim(shares, old)
+	order := byClaim(shares, given)
 	give := func(needed func(Bounds) bool) {
 		for k, i := range order {
 			if i < 0 { // served in the first pass
@@ -134,7 +146,7 @@ func Round(shares []Share, total int, old []int, group []uint16, bounds []Bounds
 }
 
 // byClaim lists the nodes with a fractional part by their claim to a unit.
-func byClaim(shares []Share, old []int) []int32 {
+func byClaim(shares []Share, given Given) []int32 {
 	var order []int32
 	class := make([]uint8, len(shares))
 	for i, s := range shares {
@@ -142,17 +154,19 @@ func byClaim(shares []Share, old []int) []int32 {
 			continue
 		}
 		order = append(order, int32(i))
-		switch {
-		case s.floor() == 0:
-			class[i] = 0
-		case old != nil && old[i] > s.floor():
-			class[i] = 1
-		default:
+		if s.floor() > 0 {
 			class[i] = 2
+		}
+		if given.Old == nil || given.Old[i] <= s.floor() {
+			class[i]++
 		}
 	}
 	slices.SortFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(class[a], class[b]), compareFrac(shares[b], shares[a]), cmp.Compare(a, b))
+		byTie := 0
+		if given.Tie != nil {
+			byTie = cmp.Compare(given.Tie[b], given.Tie[a])
+		}
+		return cmp.Or(cmp.Compare(class[a], class[b]), compareFrac(shares[b], shares[a]), byTie, cmp.Compare(a, b))
 	})
 	return order
 }

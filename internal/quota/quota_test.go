@@ -28,11 +28,23 @@ func TestRound(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := quota.Round(quota.Proportional(tt.total, tt.weights), tt.total, tt.old, nil, nil)
+			got := quota.Round(quota.Proportional(tt.total, tt.weights), tt.total, quota.Given{Old: tt.old})
 			if d := cmp.Diff(tt.want, got); d != "" {
 				t.Errorf("quotas (-want +got):\n%s", d)
 			}
 		})
+	}
+}
+
+func TestRoundTies(t *testing.T) {
+	shares := quota.Proportional(10, []uint32{1, 1, 1, 1})
+	got := quota.Round(shares, 10, quota.Given{Old: []int{3, 2, 2, 3}, Tie: []int{-1, 1, 0, 0}})
+	if d := cmp.Diff([]int{3, 2, 2, 3}, got); d != "" { // what is held goes before the tie
+		t.Errorf("quotas (-want +got):\n%s", d)
+	}
+	got = quota.Round(shares, 10, quota.Given{Tie: []int{-1, 0, 1, 0}})
+	if d := cmp.Diff([]int{2, 3, 3, 2}, got); d != "" {
+		t.Errorf("quotas (-want +got):\n%s", d)
 	}
 }
 
@@ -47,7 +59,7 @@ func TestRoundWithinGroups(t *testing.T) {
 			shares[i], group[i] = quota.Share{Num: 7, Den: 5}, 1
 		}
 	}
-	got := quota.Round(shares, 13, nil, group, []quota.Bounds{{Lo: 6, Hi: 6}, {Lo: 7, Hi: 7}})
+	got := quota.Round(shares, 13, quota.Given{Group: group, Bounds: []quota.Bounds{{Lo: 6, Hi: 6}, {Lo: 7, Hi: 7}}})
 	if d := cmp.Diff([]int{2, 2, 1, 1, 2, 2, 1, 1, 1}, got); d != "" {
 		t.Errorf("quotas (-want +got):\n%s", d)
 	}
@@ -71,7 +83,7 @@ func TestRoundIsNearest(t *testing.T) {
 				t.Skip("starving node")
 			}
 		}
-		q := quota.Round(shares, total, old, nil, nil)
+		q := quota.Round(shares, total, quota.Given{Old: old})
 		sum := 0
 		for i, s := range shares {
 			sum += q[i]
