@@ -100,7 +100,7 @@ func newPeers(set *balance.Set) []peer {
 	scale := 1.0
 	if !whole {
 		_, exp := math.Frexp(largest)
-		scale = math.Ldexp(1, 20-exp)
+		scale = math.Ldexp(1, 21-exp) // the largest becomes 2^20 or more
 	}
 	var peers []peer
 	for i := range set.Len() {
