@@ -40,6 +40,7 @@ func TestFormulas(t *testing.T) {
 	f(backoff.Config{Jitter: backoff.Full, Rand: fixed(.25)}, 25*ms, 50*ms, 100*ms)
 	f(backoff.Config{Jitter: backoff.Equal, Rand: fixed(.25)}, 62500*time.Microsecond, 125*ms, 250*ms)
 	f(backoff.Config{Jitter: backoff.Decorrelated, Rand: fixed(.5)}, 100*ms, 200*ms, 350*ms, 575*ms)
+	f(backoff.Config{Jitter: backoff.Decorrelated, Max: 200 * ms, Rand: fixed(.5)}, 100*ms, 200*ms, 200*ms, 200*ms)
 	f(backoff.Config{Max: 50 * ms, Jitter: backoff.None}, 50*ms, 50*ms) // a small max pulls the default base down
 	f(backoff.Config{Base: time.Minute, Jitter: backoff.None}, time.Minute, time.Minute)
 	f(backoff.Config{Rand: fixed(math.NaN())}, 0, 0)
@@ -68,7 +69,7 @@ func TestBounds(t *testing.T) {
 			Base:   time.Duration(rapid.Int64Range(0, math.MaxInt64).Draw(t, "base")),
 			Factor: rapid.Float64Range(1, 1e300).Draw(t, "factor"),
 			Jitter: backoff.Jitter(rapid.IntRange(0, 3).Draw(t, "jitter")),
-			Rand:   fixed(rapid.Float64().Draw(t, "u")),
+			Rand:   fixed(rapid.Float64Range(-.1, 1.1).Draw(t, "u")),
 		}
 		c.Max = time.Duration(rapid.Int64Range(int64(max(1, c.Base)), math.MaxInt64).Draw(t, "max"))
 		p, err := backoff.New(c)
