@@ -379,7 +379,7 @@ func repeatable(t *testing.T, make Make) {
 }
 
 func even(t *testing.T, make Make) {
-	if raceEnabled {
+	if RaceEnabled {
 		t.Skip("long, and without concurrency")
 	}
 	const picks = 100_000
@@ -393,7 +393,7 @@ func even(t *testing.T, make Make) {
 }
 
 func noAllocation(t *testing.T, make Make) {
-	if raceEnabled {
+	if RaceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	for _, weights := range [][]float64{Equal(10), {1, 2, 3, 4, 5}} {

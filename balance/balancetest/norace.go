@@ -2,4 +2,6 @@
 
 package balancetest
 
-const raceEnabled = false
+// RaceEnabled tells whether the race detector is on, under which long tests without
+// concurrency may be left out.
+const RaceEnabled = false

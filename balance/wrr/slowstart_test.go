@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/shardd/shardd/balance"
+	"github.com/shardd/shardd/balance/balancetest"
 )
 
 // ramp is Envoy's slow start: the part of its weight that a node has at an age.
@@ -101,6 +102,9 @@ func (w *warmup) run(make func(*balance.Set) (balance.Picker, error)) (got, want
 // it had at first (envoyproxy/envoy issues 19526 and 29259), and another node
 // that flaps changes nothing of that.
 func TestSlowStart(t *testing.T) {
+	if balancetest.RaceEnabled {
+		t.Skip("long, and without concurrency")
+	}
 	policies := map[string]struct {
 		make   func(*balance.Set) (balance.Picker, error)
 		random bool

@@ -137,12 +137,16 @@ func (s *Smooth) full(i int) bool {
 // few defeats the pick is made at random by weight.
 func (s *Smooth) pickExact(now time.Duration, seed uint64, exclude []*balance.Node, r *smoothRun, at int) (balance.Ticket, error) {
 	for range maxTurns {
+		room := firstRoom
+		if at < 0 && r.position() == len(r.picks) {
+			room = max(firstRoom, 2*r.room)
+		}
 		st := r.state(s.peers, at)
 		k := s.step(&st, now, exclude)
 		if k < 0 {
 			return balance.Ticket{}, s.none(exclude)
 		}
-		if s.run.CompareAndSwap(r, s.build(st, now, 2*r.room)) {
+		if s.run.CompareAndSwap(r, s.build(st, now, room)) {
 			return s.set.Take(int(s.peers[k].index), now), nil
 		}
 		r, at = s.run.Load(), -1

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/shardd/shardd/balance"
+	"github.com/shardd/shardd/balance/balancetest"
 )
 
 // naive is nginx's rule written down directly, one step a pick.
@@ -200,6 +201,9 @@ func TestSmoothLongPrefix(t *testing.T) {
 // TestNobodyStarves: whatever the ratio of the weights, the light node gets its
 // turn within a period.
 func TestNobodyStarves(t *testing.T) {
+	if balancetest.RaceEnabled {
+		t.Skip("long, and without concurrency")
+	}
 	f := func(name string, p balance.Picker, picks, want int) {
 		t.Helper()
 		got := 0

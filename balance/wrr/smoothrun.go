@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	firstRoom  = 32   // turns computed after a change; each run doubles it
+	firstRoom  = 4    // turns computed after a change; a run that is used up doubles it
 	usualRoom  = 256  // up to this, unless the period is longer
 	maxPeriod  = 4096 // turns of a period that is computed as a whole
 	cycleTurns = 512  // a short period is repeated up to this, so that it seldom wraps
