@@ -130,3 +130,26 @@ func TestLimitLaw(t *testing.T) {
 		}
 	})
 }
+
+// Equal draws go to the first of the class, wherever the groups of four end.
+func TestLowestOrdersTies(t *testing.T) {
+	for n := 1; n <= 13; n++ {
+		for first := range n {
+			for second := first; second < n; second++ {
+				seeds := make([]uint64, n)
+				for i := range seeds {
+					seeds[i] = 1 << 40 // of a greater draw
+				}
+				seeds[first], seeds[second] = 1, 1
+				const h, g = 0, 1 << 20 // a draw is its seed times g
+				least := lowest(seeds, h, g, math.MaxUint64)
+				if got := least & positionBits; got != uint64(first) {
+					t.Errorf("%d draws, the least at %d and %d: got %d", n, first, second, got)
+				}
+				if got := lowest(seeds, h, g, 1<<20); got != 1<<20 {
+					t.Errorf("%d draws, none below the limit: got %#x", n, got)
+				}
+			}
+		}
+	}
+}

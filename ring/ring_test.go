@@ -33,6 +33,7 @@ func TestNewRefuses(t *testing.T) {
 		{"nodes", many, floorbench.Weights(len(many)), 1, ring.ErrTooManyNodes, "65535, at most 65534"},
 		{"points", []string{"a", "b"}, []uint32{26214, 1}, 160, ring.ErrTooManyPoints, "4194400 points"},
 		{"points", []string{"a", "b"}, []uint32{26214, 1}, 160, ring.ErrTooManyPoints, "at most 4194304"},
+		{"2^64 points", []string{"a", "b", "c", "d"}, []uint32{1 << 31, 1 << 31, 1 << 31, 1 << 31}, 1 << 31, ring.ErrTooManyPoints, "points"},
 		{"overflow", []string{"a", "b", "c"}, []uint32{math.MaxUint32, math.MaxUint32, 2}, math.MaxUint32, ring.ErrTooManyPoints, "points"},
 	} {
 		r, err := ring.New(c.ids, c.weights, c.vnodes)

@@ -36,7 +36,6 @@ func (r *Ring) Update(ids []string, weights []uint32) (*Ring, error) {
 		return New(ids, weights, r.vnodes)
 	}
 	next.merge(r, added, dropped, index)
-	next.orderTies()
 	next.countRanges()
 	next.fillLines()
 	return next, nil
@@ -83,8 +82,7 @@ func (r *Ring) appendPoints(dst []point, id string, owner int, from, to uint32) 
 }
 
 // merge fills the points of r with those of old without dropped and with added:
-// whole stretches between one change and the next. Points at the same place may
-// come out in the wrong order.
+// whole stretches between one change and the next.
 func (r *Ring) merge(old *Ring, added, dropped []point, index []uint16) {
 	from, n := 0, 0 // old points done, points filled
 	upTo := func(to int) {
@@ -102,12 +100,14 @@ func (r *Ring) merge(old *Ring, added, dropped []point, index []uint16) {
 			dropped = dropped[1:]
 			continue
 		}
-		upTo(old.after(added[0].pos, from))
+		at, _ := slices.BinarySearch(old.pos[from:], added[0].pos)
+		upTo(from + at)
 		r.pos[n], r.owner[n] = added[0].pos, added[0].owner
 		n++
 		added = added[1:]
 	}
 	upTo(len(old.pos))
+	r.orderTies()
 }
 
 // indexOf returns the index of p, which is a point of r and not before from.
@@ -115,16 +115,6 @@ func (r *Ring) indexOf(p point, from int) int {
 	i, _ := slices.BinarySearch(r.pos[from:], p.pos)
 	i += from
 	for r.owner[i] != p.owner {
-		i++
-	}
-	return i
-}
-
-// after returns the first point past pos, counting from point from.
-func (r *Ring) after(pos uint64, from int) int {
-	i, _ := slices.BinarySearch(r.pos[from:], pos)
-	i += from
-	for i < len(r.pos) && r.pos[i] == pos {
 		i++
 	}
 	return i
