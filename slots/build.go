@@ -242,7 +242,10 @@ func (p *plan) setZones(weights []uint32, zones []uint16) {
 		p.zone[i] = k
 		nodes[k]++
 	}
-	p.limits, _ = apart(nodes, p.width)
+	p.limits = apart(nodes, p.width)
+	for _, l := range p.limits {
+		p.owed += l.Lo
+	}
 }
 
 func (p *plan) report(old, rows Rows, missing int) Report {

@@ -32,7 +32,7 @@ func assign(p *plan, old Rows, rng *splitmix.Source) []uint16 {
 
 // keep copies old into cells, without what the rules forbid now; pruned says
 // whether that was anything.
-func (p *plan) keep(old Rows) (cells []uint16, any, pruned bool) {
+func (p *plan) keep(old Rows) (cells []uint16, kept, pruned bool) {
 	cells = slices.Repeat([]uint16{NoOwner}, p.count*p.width)
 	have := tally(len(p.quotas), old...)
 	set := make([]uint16, 0, len(old))
@@ -44,10 +44,10 @@ func (p *plan) keep(old Rows) (cells []uint16, any, pruned bool) {
 			}
 		}
 		left := p.prune(set, len(old) > 0 && old[0][s] != NoOwner, have)
-		any, pruned = any || len(left) > 0, pruned || len(left) < len(set)
+		kept, pruned = kept || len(left) > 0, pruned || len(left) < len(set)
 		copy(cells[s*p.width:], left)
 	}
-	return cells, any, pruned
+	return cells, kept, pruned
 }
 
 // prune drops copies of one slot until the zone limits hold and the rest can be
@@ -55,15 +55,15 @@ func (p *plan) keep(old Rows) (cells []uint16, any, pruned bool) {
 // first one, if it is the primary, only where no other will do.
 func (p *plan) prune(set []uint16, led bool, have []int) []uint16 {
 	for {
-		var may func(node uint16) bool
-		room, owed := p.inZones(set)
-		switch z := slices.IndexFunc(room, func(r int) bool { return r < 0 }); {
-		case z >= 0: // zone z has too many
-			may = func(node uint16) bool { return int(p.zone[node]) == z }
-		case len(set)+owed > p.width: // no room for what zones are owed
-			may = func(node uint16) bool { return p.zone == nil || p.spare(set, p.zone[node]) > 0 }
-		default:
+		crowded, owed := p.inZones(set)
+		if crowded < 0 && len(set)+owed <= p.width {
 			return set
+		}
+		may := func(node uint16) bool {
+			if crowded >= 0 {
+				return int(p.zone[node]) == crowded
+			}
+			return p.zone == nil || p.spare(set, p.zone[node]) > 0
 		}
 		worst := -1
 		for k, o := range slices.Backward(set) {
@@ -80,17 +80,29 @@ func (p *plan) prune(set []uint16, led bool, have []int) []uint16 {
 	}
 }
 
-// inZones returns how many copies each zone may still take, and how many copies
-// all zones together still must.
-func (p *plan) inZones(nodes []uint16) (room []int, owed int) {
-	for z, l := range p.limits {
-		c := p.inZone(nodes, uint16(z))
-		room = append(room, l.Hi-c)
-		owed += max(0, l.Lo-c)
+// inZones returns a zone that has too many of nodes, -1 if none has, and how many
+// more the zones together must have.
+func (p *plan) inZones(nodes []uint16) (crowded, owed int) {
+	if p.zone == nil {
+		return -1, 0
 	}
-	return room, owed
+	crowded, owed = -1, p.owed
+	for k, o := range nodes {
+		if o == NoOwner {
+			continue
+		}
+		z := p.zone[o]
+		switch c, l := p.inZone(nodes[:k], z), p.limits[z]; {
+		case c < l.Lo:
+			owed--
+		case c >= l.Hi:
+			crowded = int(z)
+		}
+	}
+	return crowded, owed
 }
 
+// inZone counts the nodes of zone z.
 func (p *plan) inZone(nodes []uint16, z uint16) int {
 	c := 0
 	for _, o := range nodes {

@@ -17,8 +17,10 @@ import (
 // home is a move saved. Flows that are extended along cheapest paths stay
 // cheapest, so the moves at the end are the fewest possible.
 func (f *flow) augment(limit int64) bool {
+	least := min(limit, 1)
 	for !f.done() {
-		if !f.applyAll(f.search(), limit) {
+		t := f.search(least)
+		if least = t.best; least > limit || !f.applyAll(t) {
 			return false
 		}
 	}
@@ -41,20 +43,22 @@ type tree struct {
 	label []int64  // by node
 	from  []uint16 // the last step's giver; NoOwner: the step fills a place
 	via   []int32  // the last step's slot; -1: the node is a source
+	step  []int64  // the last step's cost
 	open  []uint32 // slots with a place to fill
+	best  int64    // the least cost of a path to a node below quota
 	queue []uint16
 	in    []bool // in the queue
 }
 
 func newTree(n int) *tree {
-	return &tree{label: slices.Repeat([]int64{unreached}, n), from: make([]uint16, n), via: make([]int32, n), in: make([]bool, n)}
+	return &tree{label: slices.Repeat([]int64{unreached}, n), from: make([]uint16, n), via: make([]int32, n), step: make([]int64, n), in: make([]bool, n)}
 }
 
 // search finds cheapest paths with a label-correcting search (Bellman and Ford;
-// costs may be negative, cycles of negative cost do not exist).
-func (f *flow) search() *tree {
-	n := len(f.quota)
-	t := newTree(n)
+// costs may be negative, cycles of negative cost do not exist). No path costs
+// less than least, so the search ends when one costs just that.
+func (f *flow) search(least int64) *tree {
+	t := newTree(len(f.quota))
 	for i := range f.quota {
 		if f.over(i) > 0 {
 			t.reach(uint16(i), NoOwner, -1, 0)
@@ -65,7 +69,10 @@ func (f *flow) search() *tree {
 		f.offer(t, int(s), NoOwner, f.takers(t, int(s), oneStep))
 	}
 	// Each pass over the queue makes paths one step longer; none needs n steps.
-	for pass := 0; len(t.queue) > 0 && pass <= n; pass++ {
+	for pass := 0; pass <= len(f.quota); pass++ {
+		if t.best = f.nearest(t); t.best <= least || len(t.queue) == 0 {
+			break
+		}
 		queue := t.queue
 		t.queue = nil
 		for _, a := range queue {
@@ -74,6 +81,17 @@ func (f *flow) search() *tree {
 		}
 	}
 	return t
+}
+
+// nearest returns the least cost of a path to a node below quota.
+func (f *flow) nearest(t *tree) int64 {
+	best := int64(unreached)
+	for i, label := range t.label {
+		if label < unreached && f.over(i) < 0 {
+			best = min(best, label>>labelShift)
+		}
+	}
+	return best
 }
 
 func (t *tree) reach(node, from uint16, via int, label int64) {
@@ -157,27 +175,26 @@ func (f *flow) offer(t *tree, s int, a uint16, takers []uint16) bool {
 		base = t.label[a]
 	}
 	for _, b := range takers {
-		label := base + f.cost(s, a, b)<<labelShift + oneStep
+		cost := f.cost(s, a, b)
+		label := base + cost<<labelShift + oneStep
 		if label < t.label[b] && b != a && f.rule.allows(s, a, b) {
 			t.reach(b, a, s, label)
+			t.step[b] = cost
 			found = true
 		}
 	}
 	return found
 }
 
-// applyAll extends the flow along the paths of t that cost the least, unless that
-// is more than limit, as often as they bear it. It returns whether any did.
-func (f *flow) applyAll(t *tree, limit int64) bool {
+// applyAll extends the flow along the paths of t that cost the least, as often as
+// they bear it. It returns whether any did.
+func (f *flow) applyAll(t *tree) bool {
 	var goals []uint16
-	least := limit
-	for i := range f.quota {
-		if f.over(i) < 0 && t.label[i] < unreached {
+	for i, label := range t.label {
+		if f.over(i) < 0 && label>>labelShift == t.best {
 			goals = append(goals, uint16(i))
-			least = min(least, t.label[i]>>labelShift)
 		}
 	}
-	goals = slices.DeleteFunc(goals, func(g uint16) bool { return t.label[g]>>labelShift > least })
 	slices.SortStableFunc(goals, func(a, b uint16) int { return cmp.Compare(t.label[a], t.label[b]) })
 	applied := false
 	for _, g := range goals {
@@ -222,13 +239,8 @@ func (f *flow) apply(t *tree, goal uint16) bool {
 // resolve finds a slot for the last step of the path to node b, none of path.
 func (f *flow) resolve(t *tree, b uint16, path []step) (step, bool) {
 	a := t.from[b]
-	base := int64(0)
-	if a != NoOwner {
-		base = t.label[a]
-	}
-	cost := (t.label[b] - base) >> labelShift
 	fits := func(s int) bool {
-		return slices.Contains(f.at(s), a) && f.cost(s, a, b) == cost && f.rule.allows(s, a, b) &&
+		return slices.Contains(f.at(s), a) && f.cost(s, a, b) == t.step[b] && f.rule.allows(s, a, b) &&
 			!slices.ContainsFunc(path, func(st step) bool { return st.slot == s })
 	}
 	if s := int(t.via[b]); fits(s) {

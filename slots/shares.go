@@ -11,10 +11,11 @@ import (
 // plan is what a table must look like: how many copies a slot has, how many of
 // them one zone may and must hold, and how many each node holds in all.
 type plan struct {
-	count   int      // slots
-	width   int      // copies of a slot
-	zone    []uint16 // by node, from 0 without gaps; nil: no zone rule
-	limits  []quota.Bounds
+	count   int            // slots
+	width   int            // copies of a slot
+	zone    []uint16       // by node, from 0 without gaps; nil: no zone rule
+	limits  []quota.Bounds // copies of one slot in each zone
+	owed    int            // sum of the lower limits
 	quotas  []int
 	primary []int // of the quotas, how many are primaries
 }
@@ -23,17 +24,16 @@ type plan struct {
 // z has nodes[z] nodes with weight and width copies are to be placed: the
 // smallest c such that c copies a zone suffice, and at least c - 1 in each. c is
 // 1 while there are enough zones.
-func apart(nodes []int, width int) (limits []quota.Bounds, c int) {
-	limits = make([]quota.Bounds, len(nodes))
-	for room := 0; room < width; {
-		c++
+func apart(nodes []int, width int) []quota.Bounds {
+	limits := make([]quota.Bounds, len(nodes))
+	for c, room := 1, 0; room < width; c++ {
 		room = 0
 		for z, n := range nodes {
 			limits[z] = quota.Bounds{Lo: min(c-1, n), Hi: min(c, n)}
 			room += limits[z].Hi
 		}
 	}
-	return limits, c
+	return limits
 }
 
 // level is a rate at which weight is served: share = weight x num / den, but at
