@@ -2,6 +2,7 @@ package cli
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -57,6 +58,15 @@ func (a *app) nodeWeightCommand() *cobra.Command {
 			}
 			return a.editNode(cmd, args[0], api.VerbWeight, api.NodeEdit{Weight: &w}, edit)
 		}}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		// A negative weight looks like a flag.
+		if _, text, ok := strings.Cut(err.Error(), " in -"); ok {
+			if _, bad := strconv.ParseFloat(text, 64); bad == nil {
+				_, err = parseWeight("weight", "-"+text)
+			}
+		}
+		return err
+	})
 	edit.register(cmd)
 	return cmd
 }

@@ -35,6 +35,9 @@ func (a *app) planCommand() *cobra.Command {
 			if bytesPerKey > 0 && keys == "" {
 				return usagef("--bytes-per-key needs --keys: bytes are those of listed keys")
 			}
+			if bytesPerKey > 1<<40 {
+				return usagef("--bytes-per-key %d: want at most %d", bytesPerKey, uint64(1)<<40)
+			}
 			p, err := a.plan(cmd.Context(), sides, flows)
 			if err != nil {
 				return err
