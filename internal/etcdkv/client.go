@@ -10,6 +10,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 )
 
 // Limits of one request, checked before it is sent: etcd's defaults.
@@ -155,8 +157,8 @@ func (c *Client) call(ctx context.Context, op string, try func(context.Context) 
 		if err == nil {
 			return nil
 		}
-		if last == nil || !errors.Is(err, context.DeadlineExceeded) {
-			last = err // what a try says tells more than that its time was up
+		if last == nil || err != context.DeadlineExceeded { //nolint:errorlint // the bare one, which tells nothing
+			last = err
 		}
 		switch {
 		case ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled):
@@ -170,10 +172,39 @@ func (c *Client) call(ctx context.Context, op string, try func(context.Context) 
 }
 
 func (c *Client) try(ctx context.Context, try func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, c.o.TryTimeout)
+	var said said
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, saidKey{}, &said), c.o.TryTimeout)
 	defer cancel()
-	return try(ctx)
+	err := try(ctx)
+	if errors.Is(err, context.DeadlineExceeded) && said.err != nil {
+		return &waitedError{said.err}
+	}
+	return err
 }
+
+// said keeps what gRPC said about a call. etcd's client replaces it by "context
+// deadline exceeded", and with it goes the reason: no connection, refused.
+type said struct{ err error }
+
+type saidKey struct{}
+
+// hear is the interceptor that fills said.
+func hear(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	err := call(ctx, method, req, reply, cc, opts...)
+	if s, ok := ctx.Value(saidKey{}).(*said); ok && err != nil {
+		s.err = err
+	}
+	return err
+}
+
+// waitedError is a try whose time was up, with the reason.
+type waitedError struct{ reason error }
+
+func (e *waitedError) Error() string {
+	return strings.TrimPrefix(status.Convert(e.reason).Message(), "latest balancer error: ")
+}
+
+func (e *waitedError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 func (c *Client) unreachable(ctx context.Context, op string, last error) error {
 	where := "in this process"

@@ -53,7 +53,7 @@ func Dial(c Config) (*clientv3.Client, error) {
 		DialKeepAliveTimeout: keepAliveTimeout,
 		MaxUnaryRetries:      2, // Client retries by itself, with a deadline for each try
 		Logger:               ZapLogger(c.Logger, quieter),
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(hear), grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxReconnectDelay},
 			MinConnectTimeout: minConnectTimeout,
 		})},

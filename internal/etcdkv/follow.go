@@ -132,24 +132,35 @@ func (f *follower) stream(ctx context.Context, wg *sync.WaitGroup, rev int64) <-
 		}
 		wg.Go(func() {
 			// Watch blocks until the server has answered, so here.
-			watch := f.c.watcher.Watch(ctx, r.Key, opts...)
-			for {
-				resp, open := <-watch
-				if !open {
-					resp = clientv3.WatchResponse{Canceled: true}
-				}
-				select {
-				case events <- resp:
-				case <-ctx.Done():
-					return
-				}
-				if !open {
-					return
-				}
-			}
+			forward(ctx, f.c.watcher.Watch(ctx, r.Key, opts...), events)
 		})
 	}
 	return events
+}
+
+// forward passes on what a watch tells, at last that it has ended. Of events
+// that nobody has taken yet only the newest stays: latest wins.
+func forward(ctx context.Context, watch clientv3.WatchChan, events chan<- clientv3.WatchResponse) {
+	var newest clientv3.WatchResponse
+	var out chan<- clientv3.WatchResponse // nil while there is nothing to pass on
+	for watch != nil || out != nil {
+		select {
+		case resp, open := <-watch:
+			if !open {
+				resp = clientv3.WatchResponse{Canceled: true}
+			}
+			if watchError(resp) != nil {
+				watch = nil // what comes after makes no difference
+			} else if len(resp.Events) == 0 {
+				continue
+			}
+			newest, out = resp, events
+		case out <- newest:
+			out = nil
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // event handles e and whatever came with it.
