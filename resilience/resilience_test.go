@@ -81,7 +81,7 @@ func operations() map[string]func(now time.Duration) {
 		"outlier":        func(now time.Duration) { node.Record(now, resilience.Success) },
 		"outlier-usable": func(time.Duration) { node.Usable() },
 		"slowstart":      func(now time.Duration) { ramp.Tick(now) },
-		"drain":          func(now time.Duration) { t, _ := gate.Admit(now); t.Done() },
+		"drain":          func(time.Duration) { t, _ := gate.Admit(); t.Done() },
 		"guard":          func(now time.Duration) { t, _ := gd.Admit(now, 1); t.Done(now, resilience.Success) },
 	}
 }

@@ -62,7 +62,8 @@ type Config struct {
 	// Rand returns chance in [0, 1) for Jitter; nil means rand.Float64 of math/rand/v2.
 	Rand func() float64
 	// OnChange is called after each change of state by the goroutine that made
-	// it; it must be quick. nil means nobody is told.
+	// it; it must be quick. Two of them may come out of order: Generation
+	// orders them. nil means nobody is told.
 	OnChange func(Change)
 }
 

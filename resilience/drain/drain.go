@@ -77,16 +77,16 @@ type Ticket struct {
 	t ticket.Ticket
 }
 
-// Admit asks for one request or stream at now. The error is ErrDraining; the
-// ticket is then the zero one.
-func (g *Gate) Admit(now time.Duration) (Ticket, error) {
+// Admit asks for one request or stream. The error is ErrDraining; the ticket is
+// then the zero one.
+func (g *Gate) Admit() (Ticket, error) {
 	for {
 		w := g.word.Load()
 		if w&drainingBit != 0 {
 			return Ticket{}, ErrDraining
 		}
 		if g.word.CompareAndSwap(w, w+1) {
-			return Ticket{g, g.flight.Take(now, 1)}, nil
+			return Ticket{g, g.flight.Take(0, 1)}, nil // never expired: the grace is for that
 		}
 	}
 }

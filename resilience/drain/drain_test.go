@@ -23,7 +23,7 @@ const sec = time.Second
 
 func admit(t testing.TB, g *drain.Gate) drain.Ticket {
 	t.Helper()
-	tk, err := g.Admit(0)
+	tk, err := g.Admit()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestGate(t *testing.T) {
 	if !g.Drain(sec, 10*sec) || g.Drain(sec, time.Hour) {
 		t.Error("want one drain at a time")
 	}
-	if _, err := g.Admit(sec); !errors.Is(err, drain.ErrDraining) {
+	if _, err := g.Admit(); !errors.Is(err, drain.ErrDraining) {
 		t.Errorf("Admit while draining: %v", err)
 	}
 	if s := g.Status(4 * sec); s != (drain.Status{Draining: true, InFlight: 2, Left: 7 * sec}) {
@@ -92,7 +92,7 @@ func TestWait(t *testing.T) {
 					tk := admit(t, &g)
 					wg.Go(func() {
 						defer tk.Done()
-						time.Sleep(1) // the drain has begun
+						time.Sleep(time.Nanosecond) // the drain has begun
 						select {
 						case <-time.After(d):
 						case <-g.Cut():
@@ -161,7 +161,7 @@ func TestLaws(t *testing.T) {
 		for range rapid.IntRange(1, 1000).Draw(t, "steps") {
 			switch rapid.IntRange(0, 6).Draw(t, "op") {
 			case 0, 1, 2:
-				tk, err := g.Admit(0)
+				tk, err := g.Admit()
 				if draining != errors.Is(err, drain.ErrDraining) {
 					t.Fatalf("draining %v, Admit %v", draining, err)
 				}
@@ -201,7 +201,7 @@ func TestRace(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for !closed(stop) {
-				tk, err := g.Admit(0)
+				tk, err := g.Admit()
 				if err != nil {
 					continue
 				}
@@ -232,9 +232,9 @@ func Example() {
 	var g drain.Gate
 	start := time.Now()
 	clock := func() time.Duration { return time.Since(start) }
-	stream, _ := g.Admit(clock())
+	stream, _ := g.Admit()
 	g.Drain(clock(), time.Minute)
-	_, err := g.Admit(clock())
+	_, err := g.Admit()
 	fmt.Println(err)
 	go stream.Done() // it finishes by itself
 	fmt.Println(g.Wait(context.Background(), clock))
@@ -247,7 +247,7 @@ func BenchmarkGate(b *testing.B) {
 	b.ReportAllocs()
 	var g drain.Gate
 	for b.Loop() {
-		t, _ := g.Admit(0)
+		t, _ := g.Admit()
 		t.Done()
 	}
 }

@@ -116,7 +116,7 @@ func (g *Guard) Ready(now time.Duration) bool {
 // part that refused (drain.ErrDraining, breaker.ErrOpen, throttle.ErrDropped,
 // limit.ErrLimited, ratelimit.ErrLimited, ...); the ticket is then the zero one.
 func (g *Guard) Admit(now time.Duration, cost int) (Ticket, error) {
-	gate, err := g.gate.Admit(now)
+	gate, err := g.gate.Admit()
 	if err != nil {
 		return Ticket{}, err
 	}

@@ -12,8 +12,8 @@
 //
 // Law: at most 1 + MaxHedges attempts; the added load is within the budget; no
 // attempt is sent by an inner layer when an outer one retries or hedges (the
-// attempt number travels, see package retry). The error is that of an attempt
-// that was sent.
+// attempt number travels, see package retry), so that a call is retried or
+// hedged, not both, as in gRPC A6. The error is that of an attempt that was sent.
 //
 // Cost: failsafe-go's hedge policy runs the attempts, each in a goroutine: 5 us
 // and 32 allocations a call, answered at once or not. That is little against a
@@ -154,7 +154,7 @@ func Do[R any](ctx context.Context, p *Policy[R], fn func(context.Context) (R, e
 	var thrown *panicked
 	switch {
 	case errors.As(err, &thrown):
-		panic(thrown.value)
+		panic(thrown.value) //nolint:forbidigo // the caller's own panic goes on, in its own goroutine
 	case errors.Is(err, errNoBudget):
 		// The attempt that was not sent came last; what counts is the one that was.
 		if last := c.last.Load(); last != nil {

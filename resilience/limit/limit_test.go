@@ -181,7 +181,7 @@ func TestRace(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for _, c := range []limit.Config{
-		{Min: -1}, {Initial: -1}, {Initial: 1, Min: 2}, {Initial: 5, Max: 4}, {Max: math.MaxInt32 + 1}, {Window: -1}, {MinSamples: -1},
+		{Min: -1}, {Initial: -1}, {Initial: 1, Min: 2}, {Initial: 5, Max: 4}, {Max: -1}, {Window: -1}, {MinSamples: -1},
 	} {
 		if _, err := limit.New(c); !errors.Is(err, limit.ErrConfig) {
 			t.Errorf("New(%+v) = %v; want ErrConfig", c, err)

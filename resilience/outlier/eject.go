@@ -88,7 +88,7 @@ func (d *Detector) settle(now time.Duration) {
 // alarm sets panic by what is left.
 func (d *Detector) alarm() {
 	n, left := d.up+d.down, d.up-d.ejected
-	d.panic.Store(n > 0 && (left == 0 || float64(left)+1e-9 < d.c.Panic*float64(n)))
+	d.alarmed.Store(n > 0 && (left == 0 || float64(left)+1e-9 < d.c.Panic*float64(n)))
 }
 
 // Sweep takes back nodes whose time is over and, once an Interval, judges all.

@@ -65,8 +65,8 @@ const (
 // Detector watches a set of nodes. Make one with New; it must not be copied. Its
 // methods and those of its nodes may be called by any number of goroutines.
 type Detector struct {
-	c     Config
-	panic atomic.Bool
+	c       Config
+	alarmed atomic.Bool // panic mode
 
 	mu      sync.Mutex // guards the rest and every change of a node's status
 	nodes   []*Node
@@ -197,11 +197,11 @@ func (n *Node) Ejected() bool { return n.status.Load()&ejectedBit != 0 }
 // or the detector panics and it is not Out.
 func (n *Node) Usable() bool {
 	s := n.status.Load()
-	return s == uint32(Up) || State(s) != Out && n.d.panic.Load()
+	return s == uint32(Up) || State(s) != Out && n.d.alarmed.Load()
 }
 
 // Panic reports whether so few nodes are left that all are used.
-func (d *Detector) Panic() bool { return d.panic.Load() }
+func (d *Detector) Panic() bool { return d.alarmed.Load() }
 
 func (n *Node) state() State { return State(n.status.Load()) }
 
@@ -218,5 +218,5 @@ type Stats struct {
 func (d *Detector) Stats() Stats {
 	d.lock()
 	defer d.unlock()
-	return Stats{d.up + d.down, d.down, d.ejected, d.limit(), d.panic.Load()}
+	return Stats{d.up + d.down, d.down, d.ejected, d.limit(), d.alarmed.Load()}
 }

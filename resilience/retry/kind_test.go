@@ -123,8 +123,9 @@ func TestKindOfRealErrors(t *testing.T) {
 	if KindOf(err) != Dial {
 		t.Errorf("a closed port: %v is %v", err, KindOf(err))
 	}
-	_, err = http.Get("http://" + addr)
-	if KindOf(err) != Dial {
+	if resp, err := http.Get("http://" + addr); err == nil {
+		resp.Body.Close()
+	} else if KindOf(err) != Dial {
 		t.Errorf("the same through net/http: %v is %v", err, KindOf(err))
 	}
 
@@ -153,7 +154,11 @@ func TestKindOfRealErrors(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	req, _ := http.NewRequestWithContext(ctx, "GET", s.URL, nil)
-	if _, err = c.Do(req); KindOf(err) != Timeout {
+	resp, err = c.Do(req)
+	if err == nil {
+		resp.Body.Close()
+	}
+	if KindOf(err) != Timeout {
 		t.Errorf("a time-out: %v is %v", err, KindOf(err))
 	}
 	_, err = tls.Dial("tcp", addr, nil)

@@ -120,7 +120,7 @@ func TestNilPolicyIsNotAsked(t *testing.T) {
 		calls++
 		return 0, errDown
 	})
-	if calls != 1 || err != errDown {
+	if calls != 1 || !errors.Is(err, errDown) {
 		t.Errorf("%d calls, %v", calls, err)
 	}
 }
