@@ -119,7 +119,7 @@ func TestReport(t *testing.T) {
 }
 
 func TestPercent(t *testing.T) {
-	for x, want := range map[float64]string{0: "0 %", 1: "100.00 %", 0.25: "25.00 %", 0.00012: "0.01 %", 0.0000123: "0.0012 %", -0.0000038: "-0.00038 %", -0.5: "-50.00 %"} {
+	for x, want := range map[float64]string{0: "0 %", -5.8e-18: "0 %", 1: "100.00 %", 0.25: "25.00 %", 0.00012: "0.01 %", 0.0000123: "0.0012 %", -0.0000038: "-0.00038 %", -0.5: "-50.00 %"} {
 		if got := percent(x); got != want {
 			t.Errorf("percent(%g) = %q, want %q", x, got, want)
 		}

@@ -67,10 +67,10 @@ func facts(w io.Writer, pairs ...string) {
 }
 
 // percent writes a share of 1 as a percentage. Small shares keep two digits, so
-// that what is not 0 is not shown as 0.
+// that what is not 0 is not shown as 0; what rounding leaves of a sum is 0.
 func percent(x float64) string {
 	switch {
-	case x == 0:
+	case math.Abs(x) < 1e-13:
 		return "0 %"
 	case math.Abs(x) < 0.0001:
 		return fmt.Sprintf("%.2g %%", 100*x)
@@ -93,7 +93,7 @@ func moved(s placement.Summary) string {
 }
 
 func signed(x float64) string {
-	if x > 0 {
+	if x > 1e-13 {
 		return "+" + percent(x)
 	}
 	return percent(x)

@@ -11,6 +11,8 @@ import (
 // Shown as they are they make newcomers think that it broke.
 var expected = []string{
 	"setting up serving from embedded etcd failed", // every stop
+	"stopping insecure grpc server due to error",   // a stop soon after the start
+	"stopped insecure grpc server due to error",
 	"Running http and grpc server on single port",
 	"simple token is not cryptographically signed", // there are no users
 	"Failed to detect schema version",              // a first start
