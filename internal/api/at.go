@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 
 	"github.com/shardd/shardd/topology"
@@ -12,13 +11,7 @@ import (
 // TopologyAt returns the kept version v with its tables. Errors:
 // membership.ErrNoCluster, ErrNoVersion (never published, or no longer kept).
 func (c *Client) TopologyAt(ctx context.Context, cluster string, v topology.Version) (*topology.Topology, error) {
-	a, err := c.do(ctx, request{method: http.MethodGet, path: Path(cluster, "topology"), query: url.Values{"version": {v.String()}},
-		header: http.Header{"Accept": {TypeBinary}}})
-	if err != nil {
-		return nil, err
-	}
-	defer a.close()
-	b, err := a.readAll()
+	b, _, err := c.getBinary(ctx, Path(cluster, "topology"), url.Values{"version": {v.String()}})
 	if err != nil {
 		return nil, err
 	}

@@ -21,8 +21,8 @@ func (c *Client) getJSON(ctx context.Context, path string, query url.Values, v a
 	return a.Header, a.readJSON(v)
 }
 
-func (c *Client) getBinary(ctx context.Context, path string) ([]byte, http.Header, error) {
-	a, err := c.do(ctx, request{method: http.MethodGet, path: path, header: http.Header{"Accept": {TypeBinary}}})
+func (c *Client) getBinary(ctx context.Context, path string, query url.Values) ([]byte, http.Header, error) {
+	a, err := c.do(ctx, request{method: http.MethodGet, path: path, query: query, header: http.Header{"Accept": {TypeBinary}}})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -42,7 +42,7 @@ func (c *Client) Clusters(ctx context.Context) (Clusters, error) {
 // entity tag. Errors: membership.ErrNoCluster, ErrNoVersion (nothing published
 // yet).
 func (c *Client) Topology(ctx context.Context, cluster string) (*topology.Topology, ETag, error) {
-	b, header, err := c.getBinary(ctx, Path(cluster, "topology"))
+	b, header, err := c.getBinary(ctx, Path(cluster, "topology"), nil)
 	if err != nil {
 		return nil, ETag{}, err
 	}
@@ -57,7 +57,7 @@ func (c *Client) Topology(ctx context.Context, cluster string) (*topology.Topolo
 // Object returns the table of this digest. Errors: membership.ErrNoVersion (not
 // kept), topology.ErrCorrupt.
 func (c *Client) Object(ctx context.Context, cluster string, digest topology.Digest) (*topology.Object, error) {
-	b, _, err := c.getBinary(ctx, Path(cluster, "objects", digest.String()))
+	b, _, err := c.getBinary(ctx, Path(cluster, "objects", digest.String()), nil)
 	if err != nil {
 		return nil, err
 	}

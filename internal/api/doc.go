@@ -16,7 +16,7 @@
 // # Endpoints
 //
 //	GET  /v1/clusters
-//	GET  /v1/clusters/{cluster}/topology           JSON, or with Accept: application/octet-stream a saved topology
+//	GET  /v1/clusters/{cluster}/topology           JSON, or with Accept: application/octet-stream a saved topology; ?version=E.S
 //	GET  /v1/clusters/{cluster}/watch?after=E.S&digest=D&id=CLUSTERID
 //	GET  /v1/clusters/{cluster}/objects/{digest}   one table; never changes
 //	GET  /v1/clusters/{cluster}/spec               the declared state

@@ -158,12 +158,16 @@ func TestMetrics(t *testing.T) {
 		`shardd_http_requests_total{method="GET",route="topology",status="404"} `: "1",
 		`shardd_http_requests_total{method="PUT",route="spec",status="200"} `:     "1",
 		`shardd_watches `:                                    "0",
-		`go_goroutines `:                                     r.metric("go_goroutines "),
 		`shardd_edit_publish_seconds_count `:                 "1",
 		`shardd_cluster_unpublished_edits{cluster="cache"} `: "0",
 	} {
 		if got := r.metric(prefix); got != want || want == "" {
 			t.Errorf("%s: %q, want %q", prefix, got, want)
+		}
+	}
+	for _, prefix := range []string{"go_goroutines ", "process_open_fds "} {
+		if r.metric(prefix) == "" {
+			t.Errorf("no %s", prefix)
 		}
 	}
 }

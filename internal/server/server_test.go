@@ -57,7 +57,8 @@ func runOn(t testing.TB, cfg server.Config, ln net.Listener) *running {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, ln) }()
-	c, err := api.NewClient(api.ClientConfig{Servers: []string{ln.Addr().String()}, By: "tester"})
+	// The machine that runs the tests may be busy with others: patience.
+	c, err := api.NewClient(api.ClientConfig{Servers: []string{ln.Addr().String()}, By: "tester", Timeout: 30 * time.Second, Transport: &http.Transport{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -210,7 +210,7 @@ func (r *running) metric(prefix string) string {
 // TestManyWatches: every one of many clients gets to the last version; one that
 // takes nothing holds up nobody.
 func TestManyWatches(t *testing.T) {
-	const watches, versions = 200, 20
+	const watches, versions = 100, 20
 	r, _ := withStore(t)
 	r.put(declared(1))
 	stuck, err := net.Dial("tcp", r.addr)
