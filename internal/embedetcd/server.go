@@ -46,6 +46,7 @@ type Config struct {
 type Server struct {
 	etcd   *embed.Etcd
 	client *clientv3.Client
+	close  func() error
 }
 
 // segmentBytes is the size of a segment of the write-ahead log, of which etcd
@@ -73,7 +74,9 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	}
 	select {
 	case <-e.Server.ReadyNotify():
-		return &Server{etcd: e, client: v3client.New(e.Server)}, nil
+		s := &Server{etcd: e, client: v3client.New(e.Server)}
+		s.close = sync.OnceValue(s.stop) // etcd's own Close panics the second time
+		return s, nil
 	case err = <-e.Err():
 	case <-e.Server.StopNotify():
 		err = errors.New("the member stopped")
@@ -94,8 +97,11 @@ func (s *Server) Endpoint() string { return "http://" + s.etcd.Clients[0].Addr()
 // Done is closed when the member has stopped, by Close or because it failed.
 func (s *Server) Done() <-chan struct{} { return s.etcd.Server.StopNotify() }
 
-// Close stops the member and its client and waits for both.
-func (s *Server) Close() error {
+// Close stops the member and its client and waits for both. Further calls
+// return what the first did.
+func (s *Server) Close() error { return s.close() }
+
+func (s *Server) stop() error {
 	err := s.client.Close()
 	s.etcd.Close()
 	if err != nil && !errors.Is(err, context.Canceled) { // a client without a connection always says so
