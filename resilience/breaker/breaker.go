@@ -27,8 +27,8 @@
 // also adds up the window. Changes of state and probes allocate.
 //
 // Source: M. Nygard, "Release It!" (2007), ch. 5; defaults of Hystrix (rate,
-// volume, sleep window) and of sony/gobreaker (consecutive failures). The
-// lb-breaker faults that the law answers are in docs/algorithms/resilience.md.
+// volume, sleep window) and of sony/gobreaker (consecutive failures). The faults
+// elsewhere that the law answers are in docs/algorithms/resilience.md.
 //
 // When not to use it: for a node that is only full (a concurrency limit or a
 // throttle adapts, a breaker cuts), in front of many nodes as one (a single bad
