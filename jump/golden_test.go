@@ -31,6 +31,14 @@ func TestGolden(t *testing.T) {
 			writeMapping(t, &out, fmt.Sprintf("unit=%d variant=%d second", unit, v), ids, second, v)
 		}
 	}
+	// Nearly all holes, so that most keys come to the completion.
+	sparse := jump.Buckets{Owner: slices.Repeat([]uint16{hole}, 2000), Last: slices.Repeat([]uint16{hole}, 2000)}
+	for i := range ids {
+		sparse.Owner[i*211+5] = uint16(i)
+	}
+	for _, v := range variants {
+		writeMapping(t, &out, fmt.Sprintf("sparse variant=%d", v), ids, sparse, v)
+	}
 	golden(t, "testdata/mapping.golden", out.String())
 }
 

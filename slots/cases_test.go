@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/shardd/shardd/internal/splitmix"
 	"github.com/shardd/shardd/slots"
 )
 
@@ -123,6 +124,21 @@ func TestShares(t *testing.T) {
 				t.Errorf("at most %d copies a zone, want %d", r.PerZone, tt.perZone)
 			}
 		})
+	}
+}
+
+// Fewer zones than copies, under many changes: the limits of every zone hold.
+func TestRelaxedZones(t *testing.T) {
+	for _, c := range []struct{ nodes, zones, replicas int }{{9, 2, 3}, {20, 3, 4}, {12, 3, 5}} {
+		_, weights := names(c.nodes)
+		f := &fleet{}
+		for h := range uint64(150) {
+			h = splitmix.Mix(h + 1)
+			weights[h%uint64(c.nodes)] = uint32(h >> 60 % 4)
+			if r := f.change(t, weights, cycle(c.nodes, c.zones), 256, c.replicas); !r.ZonesRelaxed && r.Copies > c.zones {
+				t.Fatalf("%d nodes, %d zones: report %+v", c.nodes, c.zones, r)
+			}
+		}
 	}
 }
 
