@@ -132,12 +132,19 @@ func TestRelaxedZones(t *testing.T) {
 	for _, c := range []struct{ nodes, zones, replicas int }{{9, 2, 3}, {20, 3, 4}, {12, 3, 5}} {
 		_, weights := names(c.nodes)
 		f := &fleet{}
+		moves, bound := 0, 0
 		for h := range uint64(150) {
 			h = splitmix.Mix(h + 1)
 			weights[h%uint64(c.nodes)] = uint32(h >> 60 % 4)
-			if r := f.change(t, weights, cycle(c.nodes, c.zones), 256, c.replicas); !r.ZonesRelaxed && r.Copies > c.zones {
+			r := f.change(t, weights, cycle(c.nodes, c.zones), 256, c.replicas)
+			if !r.ZonesRelaxed && r.Copies > c.zones {
 				t.Fatalf("%d nodes, %d zones: report %+v", c.nodes, c.zones, r)
 			}
+			moves, bound = moves+r.Moves, bound+r.Bound
+		}
+		t.Logf("%+v: %d moves, bound %d", c, moves, bound)
+		if float64(moves) > 1.1*float64(bound) {
+			t.Errorf("%+v: %d moves, bound %d", c, moves, bound)
 		}
 	}
 }
