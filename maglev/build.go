@@ -82,7 +82,7 @@ func refill(entries []uint16, ids []string, weights []uint32) ([]uint16, Moves, 
 	if !slices.ContainsFunc(weights, func(w uint32) bool { return w > 0 }) {
 		return unowned(total), Moves{}, nil
 	}
-	quotas := quota.Round(quota.Proportional(total, weights), total, old, nil, nil)
+	quotas := quota.Round(quota.Proportional(total, weights), total, quota.Given{Old: old})
 	if i, bad := quota.Starved(quotas, weights); bad {
 		return nil, Moves{}, starved(ids[i], weights, i, total)
 	}
