@@ -27,7 +27,7 @@ func Keys(r io.Reader, hexadecimal bool) iter.Seq2[[]byte, error] {
 		lines := bufio.NewReaderSize(r, 64<<10)
 		for number := 1; ; number++ {
 			line, err := readLine(lines)
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				return
 			}
 			if err == nil {
@@ -51,14 +51,14 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 		if len(long)+len(part) > 2*MaxKey+1 {
 			return nil, fmt.Errorf("longer than %d bytes", MaxKey)
 		}
-		if err == bufio.ErrBufferFull {
+		if errors.Is(err, bufio.ErrBufferFull) {
 			long = append(long, part...)
 			continue
 		}
 		if long != nil {
 			part = append(long, part...)
 		}
-		if err == io.EOF && len(part) > 0 {
+		if errors.Is(err, io.EOF) && len(part) > 0 {
 			err = nil // a last line without its end
 		}
 		return bytes.TrimSuffix(part, []byte("\n")), err

@@ -201,7 +201,7 @@ func TestPlanJSON(t *testing.T) {
 // TestCountKeysAgrees: what is counted key by key is the share that the report
 // says, within what a sample of that size allows.
 func TestCountKeysAgrees(t *testing.T) {
-	const n = 200_000
+	const n = 50_000
 	for _, a := range topology.Algorithms() {
 		for _, replicas := range []uint32{1, 2} {
 			p := plan(t, topology.Spec{Algorithm: a, Replicas: replicas}, []uint32{1, 1, 2, 1}, []uint32{1, 0, 2, 1, 1})

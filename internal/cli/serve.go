@@ -93,24 +93,22 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if f.embedded {
 		return a.serveEmbedded(ctx, f, false, log, a.printURL(log))
 	}
+	tlsConfig, err := f.tls()
+	if err != nil {
+		return err
+	}
 	ln, err := f.open()
 	if err != nil {
 		return err
 	}
-	tlsConfig, err := f.tls()
-	if err != nil {
-		ln.Close()
-		return err
-	}
+	defer ln.Close()
 	client, err := etcdstore.Dial(etcdstore.Config{Endpoints: f.etcd, TLS: tlsConfig, Username: f.user, Password: a.env.Getenv("SHARDD_ETCD_PASSWORD"), Logger: log})
 	if err != nil {
-		ln.Close()
 		return err
 	}
 	defer client.Close()
 	store, err := etcdstore.New(client, etcdstore.Options{Logger: log})
 	if err != nil {
-		ln.Close()
 		return err
 	}
 	return a.serveStore(ctx, f, ln, store, log, a.printURL(log))
@@ -136,20 +134,23 @@ func (a *app) serveEmbedded(ctx context.Context, f serveFlags, dev bool, log hcl
 	if err != nil {
 		return err
 	}
+	defer ln.Close()
 	starting, cancel := context.WithTimeout(ctx, time.Minute)
 	etcd, err := embedetcd.Start(starting, embedetcd.Config{Dir: f.dataDir, Dev: dev, Logger: log})
 	cancel()
 	if err != nil {
-		ln.Close()
 		if ctx.Err() != nil {
 			return nil // told to stop before it had begun
 		}
 		return err
 	}
-	defer etcd.Close()
+	defer func() {
+		if err := etcd.Close(); err != nil {
+			log.Warn("embedded etcd did not stop in order", "error", err)
+		}
+	}()
 	store, err := etcdstore.New(etcd.Client(), etcdstore.Options{Logger: log})
 	if err != nil {
-		ln.Close()
 		return err
 	}
 	ctx, stop := context.WithCancelCause(ctx)
@@ -169,9 +170,8 @@ func (a *app) serveEmbedded(ctx context.Context, f serveFlags, dev bool, log hcl
 
 var errEtcdStopped = errors.New("the embedded etcd stopped; see the log above")
 
-// serveStore serves on ln, which it closes, until ctx ends.
+// serveStore serves on ln until ctx ends.
 func (a *app) serveStore(ctx context.Context, f serveFlags, ln net.Listener, store *etcdstore.Store, log hclog.Logger, ready func(url string)) error {
-	defer ln.Close()
 	s, err := server.New(server.Config{Directory: store, Elector: store, ID: f.id, AllowInsecure: f.insecure, AllowedHosts: f.hosts, Logger: log})
 	if err != nil {
 		return err

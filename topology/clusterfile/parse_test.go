@@ -260,7 +260,7 @@ func TestLocate(t *testing.T) {
 	}
 	plain := errors.New("plain")
 	for _, got := range []error{Locate("c.yaml", b, plain), Locate("c.yaml", nil, plain), Locate("c.yaml", b, nil)} {
-		if got != plain && got != nil {
+		if got != nil && !errors.Is(got, plain) {
 			t.Errorf("got %v", got)
 		}
 	}
