@@ -115,6 +115,10 @@ func borders() []uint64 {
 
 // limit may let too much through, never too little.
 func TestLimitLaw(t *testing.T) {
+	// 2^58 times 64 is 2^64: a limit beyond every draw.
+	if got := (score{e: 1<<58 - 1, weight: 1}).limit(64); got != math.MaxUint64 {
+		t.Errorf("limit %#x, want none", got)
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		weight := rapid.Uint64Range(1, math.MaxUint32)
 		best := score{e: expo(rapid.Uint64Range(0, 1<<48-1).Draw(t, "x")), weight: weight.Draw(t, "weight"), index: math.MaxInt32}
