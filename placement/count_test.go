@@ -246,13 +246,14 @@ func TestTargets(t *testing.T) {
 // The exact figures of every pair of rings and tables against 200,000 hashes:
 // ratio, each node's part, and each flow within five standard deviations.
 func TestExactAgainstSample(t *testing.T) {
+	t.Parallel()
 	specs := []string{"ring", "ring:40", "maglev:2039", "slots:4096", "rendezvous:1024", "ring:40 r3", "maglev:251 r3", "ring:40 r3 zones"}
 	for i, a := range specs {
 		b := specs[(i+1)%len(specs)]
 		for _, pair := range [][2]string{{a, a}, {a, b}} {
 			t.Run(fmt.Sprint(pair[0], " to ", pair[1]), func(t *testing.T) {
 				from, to := first(t, specOf(pair[0]), zonedNodes(9, 3)), first(t, specOf(pair[1]), zonedNodes(11, 3))
-				exact := newComparison(from, to, MovementOptions{MaxFlows: -1, SampleKeys: 200_000})
+				exact := newComparison(from, to, MovementOptions{MaxFlows: -1, SampleKeys: 100_000})
 				if exact.method == MethodSample || exact.method == MethodIndependent {
 					t.Fatalf("method %s is not exact", exact.method)
 				}

@@ -72,6 +72,7 @@ func allFive() []topology.Spec {
 
 // Labels without a separator: (node1, 10) and (node11, 0) must not be one text.
 func TestFieldCase_hash_01(t *testing.T) {
+	t.Parallel()
 	keys := fieldKeys()
 	for _, spec := range allFive() {
 		for _, pair := range [][2]string{{"node1", "node11"}, {"cache", "1cache"}, {"n-1", "n-1-1"}, {"a#1", "a"}, {"h:1", "h:1:2"}} {
@@ -143,7 +144,8 @@ func mappingOf(table *Table, keys []string) string {
 // Two processes with one topology give one mapping: in any order of listing, on
 // any path for ring and rendezvous, from the published bytes for all.
 func TestFieldCase_hash_03(t *testing.T) {
-	keys := fieldKeys()[:20_000]
+	t.Parallel()
+	keys := fieldKeys()[:10_000]
 	var saved bytes.Buffer
 	var want []string
 	for i, spec := range hash03() {
@@ -151,7 +153,11 @@ func TestFieldCase_hash_03(t *testing.T) {
 		table := first(t, spec, nodes)
 		owners := mappingOf(table, keys)
 		draw := splitmix.Source(i)
-		for range 20 {
+		orders := 20
+		if spec.KeyHash == topology.CRC16 {
+			orders = 3 // the tables are the same
+		}
+		for range orders {
 			splitmix.Shuffle(&draw, nodes)
 			if again := first(t, spec, nodes); again.Digest() != table.Digest() {
 				t.Fatalf("%s: the order of listing changes the mapping", spec.Algorithm)
@@ -203,7 +209,7 @@ func TestOtherProcess(t *testing.T) {
 	if os.Getenv("PLACEMENT_OTHER_PROCESS") == "" {
 		t.Skip("runs as the other process of hash-03 only")
 	}
-	keys := fieldKeys()[:20_000]
+	keys := fieldKeys()[:10_000]
 	for {
 		var b []byte
 		if _, err := fmt.Scanf("%x\n", &b); err != nil {
@@ -224,6 +230,7 @@ func TestOtherProcess(t *testing.T) {
 // Under jump any node can leave at the minimum, a node that is down keeps its
 // bucket, and a replaced one hands over its own keys only.
 func TestFieldCase_hash_04(t *testing.T) {
+	t.Parallel()
 	spec := topology.Spec{Algorithm: topology.Jump}
 	var nodes []topology.Node
 	for i := range 10 {
@@ -260,6 +267,7 @@ func TestFieldCase_hash_04(t *testing.T) {
 
 // Maglev tables end, are full, and give every node an entry, or are refused.
 func TestFieldCase_hash_07(t *testing.T) {
+	t.Parallel()
 	spec := func(m uint32) topology.Spec { return topology.Spec{Algorithm: topology.Maglev, TableSize: m} }
 	start := time.Now()
 	for _, tt := range []struct {
@@ -305,6 +313,7 @@ func TestFieldCase_hash_07(t *testing.T) {
 // Weight 0 gives keys up and gets none; absent weights are read as 1 by cluster
 // files, here 0 is 0.
 func TestFieldCase_weight_04(t *testing.T) {
+	t.Parallel()
 	keys := fieldKeys()[:10_000]
 	for _, spec := range allFive() {
 		t.Run(string(spec.Algorithm), func(t *testing.T) {
@@ -337,6 +346,7 @@ func TestFieldCase_weight_04(t *testing.T) {
 // Weights are proportions: equal weights give equal shares within the stated
 // bounds, whatever their size.
 func TestFieldCase_weight_05(t *testing.T) {
+	t.Parallel()
 	two := func(w uint32) []topology.Node {
 		return []topology.Node{{ID: "1.1.1.1", Weight: w}, {ID: "2.2.2.2", Weight: w}}
 	}
@@ -376,6 +386,7 @@ func TestFieldCase_weight_05(t *testing.T) {
 // Slots are dealt out by largest remainder: quotas differ by at most one, add up,
 // a drained node ends with none, and a second plan is empty.
 func TestFieldCase_mig_01(t *testing.T) {
+	t.Parallel()
 	spec := topology.Spec{Algorithm: topology.Slots}
 	count := func(table *Table) map[string]int {
 		n := map[string]int{}

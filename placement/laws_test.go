@@ -12,9 +12,9 @@ func TestLaws(t *testing.T) {
 	jump := topology.Spec{Algorithm: topology.Jump}
 	back := topology.Spec{Algorithm: topology.Jump, JumpVariant: topology.JumpBack, JumpUnit: 3}
 	hrw := topology.Spec{Algorithm: topology.Rendezvous}
-	hrwTable := topology.Spec{Algorithm: topology.Rendezvous, RendezvousTable: 8192}
-	maglev := topology.Spec{Algorithm: topology.Maglev, TableSize: 2039}
-	slots := topology.Spec{Algorithm: topology.Slots, SlotCount: 1024}
+	hrwTable := topology.Spec{Algorithm: topology.Rendezvous, RendezvousTable: 4096}
+	maglev := topology.Spec{Algorithm: topology.Maglev, TableSize: 1021}
+	slots := topology.Spec{Algorithm: topology.Slots, SlotCount: 512}
 	tests := []struct {
 		name string
 		spec topology.Spec
@@ -29,10 +29,10 @@ func TestLaws(t *testing.T) {
 		{name: "jump in zones", spec: jump, r: 3, zone: true},
 		{name: "rendezvous", spec: hrw},
 		{name: "rendezvous in zones", spec: hrw, r: 3, zone: true},
-		{name: "rendezvous table", spec: hrwTable, size: 200},
-		{name: "maglev", spec: maglev, size: 2000},
-		{name: "maglev in zones", spec: maglev, r: 3, zone: true, size: 2000},
-		{name: "slots", spec: slots, size: 1000},
+		{name: "rendezvous table", spec: hrwTable, size: 100},
+		{name: "maglev", spec: maglev, size: 1000},
+		{name: "maglev in zones", spec: maglev, r: 3, zone: true, size: 1000},
+		{name: "slots", spec: slots, size: 500},
 		{name: "slots replicated", spec: slots, r: 2, size: 200},
 		{name: "slots in zones", spec: slots, r: 3, zone: true, size: 200},
 		{name: "slots in too few zones", spec: slots, r: 5, zone: true, size: 200},

@@ -276,6 +276,7 @@ func TestReplaceRefused(t *testing.T) {
 // The first table of another algorithm or size is seeded from the old mapping:
 // little moves, where a table built anew moves nearly everything.
 func TestSeeded(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		from, to string
 		nodes    int
@@ -317,6 +318,7 @@ func TestSeeded(t *testing.T) {
 // Slots with replicas in zones move the lower bound of their quotas, and the
 // report's certificate says so.
 func TestSlotsCertificate(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		spec     string
 		n, zones int

@@ -61,10 +61,11 @@ type Subject struct {
 	Large int
 }
 
-// Run runs every law on s in subtests.
+// Run runs every law on s in subtests, beside those of other subjects.
 func Run(t *testing.T, s Subject) {
 	t.Helper()
 	t.Run(s.Name, func(t *testing.T) {
+		t.Parallel()
 		t.Run("order", s.order)
 		t.Run("path", s.path)
 		t.Run("moves", s.moves)
