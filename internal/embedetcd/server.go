@@ -97,8 +97,9 @@ func (s *Server) Endpoint() string { return "http://" + s.etcd.Clients[0].Addr()
 // Done is closed when the member has stopped, by Close or because it failed.
 func (s *Server) Done() <-chan struct{} { return s.etcd.Server.StopNotify() }
 
-// Close stops the member and its client and waits for both. Further calls
-// return what the first did.
+// Close stops the member and its client and waits for both. Clients that are
+// connected to Endpoint are given some 5 s to leave (etcd's own time): close
+// them first. Further calls return what the first did.
 func (s *Server) Close() error { return s.close() }
 
 func (s *Server) stop() error {

@@ -23,6 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // TestConformanceEmbedded runs the suite on the embedded member: one process in
 // memory, the other through its socket.
 func TestConformanceEmbedded(t *testing.T) {
+	t.Parallel()
 	server, err := embedetcd.Start(t.Context(), embedetcd.Config{Dir: t.TempDir(), Dev: true})
 	if err != nil {
 		t.Fatal(err)
@@ -38,6 +39,7 @@ func TestConformanceEmbedded(t *testing.T) {
 // TestConformanceDebian runs it on Debian's etcd-server, which is some releases
 // older.
 func TestConformanceDebian(t *testing.T) {
+	t.Parallel()
 	p := etcdtest.Start(t)
 	conformance(t, dial(t, p.Endpoint), dial(t, p.Endpoint))
 }

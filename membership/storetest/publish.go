@@ -117,7 +117,7 @@ func testFencing(t *testing.T, s *suite) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer current.Resign(s.ctx) //nolint:errcheck // the test is over
+	defer func() { _ = current.Resign(s.ctx) }()
 	wantErr(t, "the old leader", store.Publish(s.ctx, old, late), membership.ErrNotLeader)
 	if got := s.load(t, store); got.Head.Version().Seq != 1 {
 		t.Errorf("the old leader published %s", got.Head.Version())

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/shardd/shardd/internal/embedetcd/etcdtest"
 	"github.com/shardd/shardd/internal/etcdkv"
 	"github.com/shardd/shardd/membership"
 	"github.com/shardd/shardd/sdk"
@@ -236,5 +238,28 @@ func TestClient(t *testing.T) {
 	}
 	if got := client.State(); got.Held != last.Ref() {
 		t.Errorf("state %s, want %s", fmt.Sprint(got), last.Ref())
+	}
+}
+
+// TestAway: while etcd is out of reach nothing is delivered and the problem is
+// reported; afterwards the newest comes, with proof, at the start too.
+func TestAway(t *testing.T) {
+	server := start(t)
+	w := newWorld(t, server.Client())
+	w.publish()
+	proxy := etcdtest.NewProxy(t, strings.TrimPrefix(server.Endpoint(), "http://"))
+	proxy.Cut(true)
+	c := etcdsource.Config{Endpoints: []string{etcdtest.BlackHole(t), proxy.Addr, etcdtest.FreeAddr(t)}}
+	f := follow(t, c, topology.Ref{}, nil)
+	f.problem(nil, "unreachable")
+	f.silent()
+	proxy.Cut(false)
+	f.next()
+	for i := range 3 {
+		proxy.Cut(true)
+		w.weight(uint32(10*i + 2))
+		last := w.weight(uint32(10*i + 3))
+		proxy.Cut(false)
+		f.want(last)
 	}
 }
