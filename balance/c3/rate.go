@@ -104,9 +104,16 @@ func (l *limiter) admit(now time.Duration, r rate) bool {
 		paid := l.paid.Load()
 		debt, gap, room := l.debt(now, paid, r)
 		if debt+gap > room+0.5 { // half a nanosecond for rounding
+			if full := int64(now) + int64(room); paid > full && full > int64(now) {
+				l.paid.CompareAndSwap(paid, full) // the clock went back
+			}
 			return false
 		}
-		if l.paid.CompareAndSwap(paid, int64(now)+int64(debt+gap)) {
+		next := int64(now) + int64(debt+gap)
+		if next < int64(now) { // past the end of time
+			next = math.MaxInt64
+		}
+		if l.paid.CompareAndSwap(paid, next) {
 			return true
 		}
 	}

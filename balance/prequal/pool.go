@@ -77,9 +77,11 @@ func (p *pool) note(rif int, quantile float64) {
 // drop removes a from slot i, unless somebody else has.
 func (p *pool) drop(i int, a *answer) bool { return p.slots[i].CompareAndSwap(a, nil) }
 
-// choose returns the answer to follow and its slot, and how many are usable.
-func (p *pool) choose(now, maxAge time.Duration, hot int64, unusable func(member int) bool) (best *answer, slot, usable int) {
-	for i := range p.slots {
+// choose returns the answer to follow and its slot, and how many are usable. It
+// looks at slot first first: among equal answers the one that comes first wins.
+func (p *pool) choose(first int, now, maxAge time.Duration, hot int64, unusable func(member int) bool) (best *answer, slot, usable int) {
+	for k := range p.slots {
+		i := (first + k) % len(p.slots)
 		a := p.slots[i].Load()
 		if a == nil {
 			continue
@@ -100,16 +102,16 @@ func (p *pool) choose(now, maxAge time.Duration, hot int64, unusable func(member
 }
 
 // better is the hot-cold lexicographic rule: cold before hot, the cold by
-// latency, the hot by RIF.
+// latency, the hot by RIF; a tie goes by the other one.
 func better(a, b *answer, hot int64) bool {
 	ra, rb := a.rif.Load(), b.rif.Load()
 	switch ha, hb := ra > hot, rb > hot; {
 	case ha != hb:
 		return hb
 	case ha:
-		return ra < rb
+		return ra < rb || ra == rb && a.latency < b.latency
 	}
-	return a.latency < b.latency
+	return a.latency < b.latency || a.latency == b.latency && ra < rb
 }
 
 // removeOldest and removeWorst take one answer out.

@@ -69,7 +69,8 @@ func (p *Picker) hot() int64 {
 func (p *Picker) Pick(now time.Duration, seed uint64, exclude []*balance.Node) (balance.Ticket, error) {
 	dice := splitmix.Source(seed)
 	query := p.queries.Add(1) - 1
-	best, slot, usable := p.pool.choose(now, p.cfg.MaxAge, p.hot(), func(i int) bool {
+	first := int(dice.Below(uint64(len(p.pool.slots))))
+	best, slot, usable := p.pool.choose(first, now, p.cfg.MaxAge, p.hot(), func(i int) bool {
 		m := p.set.Member(i)
 		return m.Weight == 0 || m.Down || slices.Contains(exclude, m.Node) || p.failing(m.Node, now)
 	})
