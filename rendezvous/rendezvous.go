@@ -47,7 +47,7 @@
 //
 // # Cost
 //
-// HRW: about 1 ns a node and lookup, and about 10 ns a distinct weight if there
+// HRW: about 1 ns a node and lookup, and about 15 ns a distinct weight if there
 // is more than one. Table: one load a lookup, for nodes by the thousand; it
 // decides the owner for each of its slots rather than for each key, which is
 // another mapping, with a cv of the shares of about sqrt(N/slots). Both are

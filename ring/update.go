@@ -23,7 +23,7 @@ func comparePoints(a, b point) int {
 
 // Update returns the ring that New(ids, weights, r.Vnodes()) returns, and r
 // stays as it is. It merges the points of the nodes that changed into those of
-// r: about 1.5 ms for one node of 1000 with 160 points each, where New takes 5.
+// r: about 1.7 ms for one node of 1000 with 160 points each, where New takes 6.
 // The errors are those of New.
 func (r *Ring) Update(ids []string, weights []uint32) (*Ring, error) {
 	n, err := check(ids, weights, r.vnodes)
