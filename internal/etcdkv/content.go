@@ -117,8 +117,8 @@ func compress(data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcdkv: compress: %w", err)
 	}
-	defer enc.Close()
-	return enc.EncodeAll(data, nil), nil
+	packed := enc.EncodeAll(data, nil)
+	return packed, enc.Close()
 }
 
 // decompress yields size bytes or an error, so that a forged content cannot

@@ -72,7 +72,7 @@ func (s *Store) seize(ctx context.Context, keys etcdkv.Keys, id string) (*leader
 		l.revision, err = s.kv.Commit(ctx, etcdkv.Txn{If: []etcdkv.Compare{{Key: l.key}}, Puts: []etcdkv.Put{{Key: l.key, Value: value, Lease: lease}}, Confirm: l.key})
 	}
 	if err != nil {
-		l.release(ctx)
+		_ = l.release(ctx) // the lease ends by itself otherwise
 		return nil, err
 	}
 	return l, nil

@@ -66,7 +66,7 @@ func testGarbageHead(t *testing.T, s *suite) {
 	p := s.publish(t, store, l)
 	s.eventually(t, "the version after the garbage", func() bool { return applied.Load() == p.Generation })
 	cancel()
-	<-done
+	wantErr(t, "Watch", <-done, context.Canceled)
 	if n := calls.Load(); n > 3 {
 		t.Errorf("%d calls: garbage was delivered", n)
 	}

@@ -68,7 +68,10 @@ func (s *suite) testSize(t *testing.T, d topology.Declared) {
 			return nil
 		})
 	}()
-	defer func() { cancel(); <-done }()
+	defer func() {
+		cancel()
+		wantErr(t, "Watch", <-done, context.Canceled)
+	}()
 	s.declare(t, store, membership.ReplaceAll(d))
 	want := s.publish(t, store, l)
 	for got := range seen {

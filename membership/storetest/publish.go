@@ -143,10 +143,12 @@ func testResign(t *testing.T, s *suite) {
 		}
 		close(second)
 	}()
+	moment := time.NewTimer(20 * time.Millisecond)
+	defer moment.Stop()
 	select {
 	case <-second:
 		t.Fatal("two leaders")
-	case <-time.After(20 * time.Millisecond):
+	case <-moment.C:
 	}
 	if err := first.Resign(s.ctx); err != nil {
 		t.Fatal(err)

@@ -149,5 +149,5 @@ func testCompaction(t *testing.T, s *suite) {
 	s.declare(t, store, membership.AddNode(node(99)))
 	s.eventually(t, "it goes on afterwards", func() bool { return newest.Load() == 23 })
 	cancel()
-	<-done
+	wantErr(t, "Watch", <-done, context.Canceled)
 }

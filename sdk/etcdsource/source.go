@@ -107,7 +107,7 @@ func (s *Source) client(ctx context.Context) (*clientv3.Client, func(), error) {
 	for {
 		client, err := etcdkv.Dial(etcdkv.Config{Endpoints: s.c.Endpoints, TLS: s.c.TLS, Username: s.c.Username, Password: s.c.Password, Logger: s.c.Logger})
 		if err == nil {
-			return client, func() { client.Close() }, nil
+			return client, func() { _ = client.Close() }, nil
 		}
 		if !errors.Is(err, etcdkv.ErrUnreachable) {
 			return nil, nil, fmt.Errorf("etcdsource: %w", err)

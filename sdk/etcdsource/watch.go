@@ -10,8 +10,8 @@ import (
 	"github.com/shardd/shardd/topology"
 )
 
-// ErrNoVersion: the head key is not there. That may be a cluster without a version
-// yet, a wrong name or prefix, or a wiped store; it is never an empty cluster.
+// ErrNoVersion is reported when the head key is not there. That may be a cluster
+// without a version yet, a wrong name or prefix, or a wiped store; it is never an empty cluster.
 var ErrNoVersion = errors.New("no version of this cluster in etcd; is the name right, and has one been published?")
 
 // tries bounds how often one change is read anew, because it was replaced while

@@ -59,7 +59,7 @@ func (p *Process) Run(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer log.Close()
+	defer shut(log)
 	p.cmd = exec.Command(Program, p.args...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	if err := p.cmd.Start(); err != nil {
@@ -69,7 +69,7 @@ func (p *Process) Run(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	defer shut(c)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	for {
@@ -102,7 +102,7 @@ func FreeAddr(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer shut(l)
 	return l.Addr().String()
 }
 
@@ -135,7 +135,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	p := &Proxy{Addr: l.Addr().String(), target: target, l: l, conns: map[net.Conn]bool{}}
 	p.wg.Go(p.accept)
 	t.Cleanup(func() {
-		l.Close()
+		shut(l)
 		p.Cut(true)
 		p.wg.Wait()
 	})
@@ -149,7 +149,7 @@ func (p *Proxy) Cut(cut bool) {
 	p.cut = cut
 	if cut {
 		for c := range p.conns {
-			c.Close()
+			shut(c)
 		}
 		clear(p.conns)
 	}
@@ -161,7 +161,7 @@ func (p *Proxy) hold(conns ...net.Conn) bool {
 	defer p.mu.Unlock()
 	for _, c := range conns {
 		if p.cut {
-			c.Close()
+			shut(c)
 		} else {
 			p.conns[c] = true
 		}
@@ -183,7 +183,7 @@ func (p *Proxy) accept() {
 }
 
 func (p *Proxy) serve(c net.Conn) {
-	defer c.Close()
+	defer shut(c)
 	if p.target == "" {
 		_, _ = io.Copy(io.Discard, c)
 		return
@@ -192,10 +192,13 @@ func (p *Proxy) serve(c net.Conn) {
 	if err != nil || !p.hold(up) {
 		return
 	}
-	defer up.Close()
+	defer shut(up)
 	p.wg.Go(func() {
 		_, _ = io.Copy(up, c)
-		up.Close()
+		shut(up)
 	})
 	_, _ = io.Copy(c, up)
 }
+
+// shut closes what is no longer needed: an error makes no difference then.
+func shut(c io.Closer) { _ = c.Close() }
