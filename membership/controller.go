@@ -125,16 +125,43 @@ func (c *Controller) lead(ctx context.Context, l Leadership) error {
 		case <-ctx.Done():
 		}
 	})
+	err := c.serve(ctx, l)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// serve answers the state as it is, then every state that the watch brings. The
+// first reading comes before the watch, which skips what cannot be used: so a
+// head that is garbage shows in Status.
+func (c *Controller) serve(ctx context.Context, l Leadership) error {
+	first, err := c.c.Store.Load(ctx)
+	if err = c.answerUntil(ctx, l, first, err); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
 	box := make(chan State, 1)
 	watch := make(chan error, 1)
 	wg.Go(func() {
 		watch <- c.c.Store.Watch(ctx, func(s State) error { replace(box, s); return nil })
 	})
-	err := c.work(ctx, l, box, watch)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	for {
+		var s State
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-watch:
+			return err
+		case s = <-box:
+		}
+		if err := c.answerUntil(ctx, l, c.settle(ctx, s, box), nil); err != nil {
+			return err
+		}
 	}
-	return err
 }
 
 // resign hands over, in bounded time, though ctx may have ended.
@@ -156,32 +183,24 @@ func replace(box chan State, s State) {
 	box <- s
 }
 
-// work answers one state after another. A step that failed for a reason that
-// passes is made again with a fresh reading.
-func (c *Controller) work(ctx context.Context, l Leadership, box <-chan State, watch <-chan error) error {
-	for {
-		var s State
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case err := <-watch:
+// answerUntil answers a state, if there was no error in reading it. A failure
+// that may pass is shown in Status, and tried again with a fresh reading.
+func (c *Controller) answerUntil(ctx context.Context, l Leadership, s State, err error) error {
+	for failures := 0; ; failures++ {
+		if err == nil {
+			err = c.step(ctx, l, s)
+		}
+		if err == nil || errors.Is(err, ErrNotLeader) || errors.Is(err, ErrNoCluster) {
 			return err
-		case s = <-box:
 		}
-		s = c.settle(ctx, s, box)
-		for failures := 0; ; failures++ {
-			err := c.step(ctx, l, s)
-			if err == nil {
-				break
-			}
-			if errors.Is(err, ErrNotLeader) || errors.Is(err, ErrNoCluster) || !pause(ctx, failures) {
-				return err
-			}
-			c.log.Debug("step failed, loading again", "error", err)
-			if fresh, err := c.c.Store.Load(ctx); err == nil {
-				s = fresh
-			}
+		c.log.Debug("step failed, loading again", "error", err)
+		if failures > 0 { // one conflict is nothing to tell
+			c.update(func(st *Status) { st.Err = err })
 		}
+		if !pause(ctx, failures) {
+			return err
+		}
+		s, err = c.c.Store.Load(ctx)
 	}
 }
 

@@ -257,13 +257,35 @@ func TestNewControllerRefuses(t *testing.T) {
 	}
 }
 
+// TestControllerCannotRead: what the store holds cannot be used when the
+// leadership begins: Status says so, and when it is mended all goes on.
+func TestControllerCannotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, declared(3))
+		f := &faulty{Store: w.store, failLoad: membership.ErrCorrupt}
+		ctl, stop := w.run(func(c *membership.ControllerConfig) { c.Store = f })
+		defer stop()
+		time.Sleep(time.Minute)
+		if st := ctl.Status(); !st.Leading || !errors.Is(st.Err, membership.ErrCorrupt) {
+			t.Errorf("status %+v", st)
+		}
+		f.set(func() { f.failLoad = nil })
+		time.Sleep(time.Second)
+		w.want("1.1", 1)
+		if st := ctl.Status(); st.Err != nil {
+			t.Errorf("status after the mending %+v", st)
+		}
+	})
+}
+
 // faulty is a store whose calls fail as told.
 type faulty struct {
 	membership.Store
-	mu      sync.Mutex
-	publish []error                 // for the next calls; nil = passes
-	load    func(*membership.State) // changes what Load and Watch show
-	calls   int
+	mu       sync.Mutex
+	publish  []error                 // for the next calls; nil = passes
+	load     func(*membership.State) // changes what Load and Watch show
+	calls    int
+	failLoad error
 }
 
 func (f *faulty) Publish(ctx context.Context, l membership.Leadership, p membership.Publication) error {
@@ -283,7 +305,9 @@ func (f *faulty) Publish(ctx context.Context, l membership.Leadership, p members
 func (f *faulty) Load(ctx context.Context) (membership.State, error) {
 	s, err := f.Store.Load(ctx)
 	f.change(&s)
-	return s, err
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return s, errors.Join(err, f.failLoad)
 }
 
 func (f *faulty) Watch(ctx context.Context, fn func(membership.State) error) error {

@@ -28,8 +28,8 @@ import (
 // silent), everything begins anew on a new stream. A reading that fn has seen
 // already means that it was confirmed to be the newest.
 //
-// problem (nil = none) is told what was overcome: unreachable, compacted,
-// silent. A fresh reading follows by itself.
+// problem (nil = none) is told, from the same goroutine, what was overcome:
+// unreachable, compacted, silent. A fresh reading follows by itself.
 func (c *Client) Follow(ctx context.Context, ranges []Range, problem func(error), fn func(Reading) error) error {
 	f := &follower{c: c, ranges: ranges, fn: fn, problem: problem}
 	if f.problem == nil {

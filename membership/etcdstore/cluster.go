@@ -188,7 +188,7 @@ func (c *cluster) Watch(ctx context.Context, fn func(membership.State) error) er
 		return translate("watch", c.noCluster())
 	}
 	var last mark
-	err := c.s.kv.Follow(ctx, c.records(), nil, func(r etcdkv.Reading) error {
+	err := c.s.kv.Follow(ctx, c.records(), c.s.tell("watch", c.name), func(r etcdkv.Reading) error {
 		s, err := c.resolve(ctx, r, false)
 		if etcdkv.Stale(err) { // a newer reading is due; take it at once
 			s, _, err = c.load(ctx)

@@ -18,5 +18,9 @@
 //
 // # What it does not do
 //
+// It does not compact etcd, which may be shared: run etcd with
+// --auto-compaction-retention (the embedded one does), or every version and
+// every declared state stays in its history until the quota is full.
+//
 // It keeps no clock: who leads is decided by etcd's lease, 5 s by default.
 package etcdstore

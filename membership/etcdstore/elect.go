@@ -24,7 +24,7 @@ func (s *Store) Campaign(ctx context.Context, cluster, id string) (membership.Le
 		return nil, fmt.Errorf("etcdstore: campaign: %w: %w", membership.ErrNoCluster, err)
 	}
 	for {
-		if err := s.waitFree(ctx, keys); err != nil {
+		if err := s.waitFree(ctx, cluster, keys); err != nil {
 			return nil, translate("campaign", err)
 		}
 		l, err := s.seize(ctx, keys, id)
@@ -37,8 +37,8 @@ func (s *Store) Campaign(ctx context.Context, cluster, id string) (membership.Le
 	}
 }
 
-func (s *Store) waitFree(ctx context.Context, keys etcdkv.Keys) error {
-	err := s.kv.Follow(ctx, []etcdkv.Range{{Key: keys.Leader()}}, nil, func(r etcdkv.Reading) error {
+func (s *Store) waitFree(ctx context.Context, cluster string, keys etcdkv.Keys) error {
+	err := s.kv.Follow(ctx, []etcdkv.Range{{Key: keys.Leader()}}, s.tell("campaign", cluster), func(r etcdkv.Reading) error {
 		if r.First(0).ModRevision == 0 {
 			return errFree
 		}

@@ -191,7 +191,7 @@ func (s *Store) namesOf(r etcdkv.Reading) []string {
 // WatchNames calls fn with the names now and after every change.
 func (s *Store) WatchNames(ctx context.Context, fn func([]string) error) error {
 	var last []string
-	return s.kv.Follow(ctx, []etcdkv.Range{s.names()}, nil, func(r etcdkv.Reading) error {
+	return s.kv.Follow(ctx, []etcdkv.Range{s.names()}, s.tell("watch names", ""), func(r etcdkv.Reading) error {
 		names := s.namesOf(r)
 		if last != nil && strings.Join(names, "/") == strings.Join(last, "/") {
 			return nil
@@ -199,6 +199,18 @@ func (s *Store) WatchNames(ctx context.Context, fn func([]string) error) error {
 		last = names
 		return fn(names)
 	})
+}
+
+// tell returns a function that logs what a follower overcomes by itself, each
+// kind of trouble once.
+func (s *Store) tell(op, cluster string) func(error) {
+	last := ""
+	return func(err error) {
+		if text := err.Error(); text != last {
+			last = text
+			s.log.Warn("trouble with etcd, going on", "op", op, "cluster", cluster, "error", err)
+		}
+	}
 }
 
 // Open returns the store of a cluster. It does no I/O.
