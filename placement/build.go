@@ -30,6 +30,9 @@ func build(prev *Table, t *topology.Topology) (*Table, error) {
 	if err := b.engine(&table.engine); err != nil {
 		return nil, err
 	}
+	if table.owners > 0 && table.locate(0) < 0 {
+		return nil, fmt.Errorf("%w: nobody owns an entry, though %d nodes have weight", ErrTable, table.owners)
+	}
 	table.setZones()
 	table.digest = table.mappingDigest()
 	return table, nil
@@ -173,22 +176,19 @@ func (b *builder) object(k topology.Kind, rows int, size uint32) (*topology.Obje
 // entries returns row r of o as node indices. Whoever owns an entry must own
 // keys by its weight and state.
 func (b *builder) entries(o *topology.Object, r int) ([]uint16, error) {
-	at := make([]uint16, len(o.Nodes()))
-	for i, id := range o.Nodes() {
-		at[i] = topology.NoOwner
-		if x := b.topo.Index(id); x >= 0 && b.topo.Node(x).OwnerWeight() > 0 {
-			at[i] = uint16(x)
-		}
-	}
-	row := make([]uint16, o.Size())
+	row := translated(o, r, b.owner)
 	for i, e := range o.Entries(r) {
-		row[i] = topology.NoOwner
-		if e == topology.NoOwner {
-			continue
-		}
-		if row[i] = at[e]; row[i] == topology.NoOwner {
+		if e != topology.NoOwner && row[i] == topology.NoOwner {
 			return nil, fmt.Errorf("%w: entry %d of the %s table belongs to node %q, which owns nothing in this version", ErrTable, i, o.Kind(), o.Nodes()[e])
 		}
 	}
 	return row, nil
+}
+
+// owner returns the index of a node if it owns keys, else NoOwner.
+func (b *builder) owner(id string) uint16 {
+	if i := b.topo.Index(id); i >= 0 && b.topo.Node(i).OwnerWeight() > 0 {
+		return uint16(i)
+	}
+	return topology.NoOwner
 }

@@ -113,7 +113,7 @@ func (c *comparison) enumerate() *sheet {
 
 // Bounds of the number of keys in a sample.
 const (
-	maxSample = 1 << 18
+	maxSample = 1 << 16
 	minSample = 20_000
 )
 

@@ -94,10 +94,14 @@ func (t *Table) digestEngine(w *digestWriter) {
 	case kindSlots:
 		o := t.topo.Object(topology.KindSlots)
 		w.u32(uint32(o.Size()))
-		t.writeRows(w, o)
+		for row := range o.Rows() {
+			for _, owner := range t.ownersIn(o, row) {
+				w.owner(owner)
+			}
+		}
 	case kindJump:
 		w.text(string(t.topo.Spec().JumpVariant))
-		buckets := t.bucketOwners()
+		buckets := t.ownersIn(t.topo.Object(topology.KindJump), 0)
 		w.u32(uint32(len(buckets)))
 		for _, owner := range buckets {
 			w.owner(owner)
@@ -110,23 +114,6 @@ func (t *Table) digestEngine(w *digestWriter) {
 			}
 		}
 		t.probe(w)
-	}
-}
-
-// writeRows writes the rows of an object as owners' numbers.
-func (t *Table) writeRows(w *digestWriter, o *topology.Object) {
-	at := make([]int, len(o.Nodes()))
-	for i, id := range o.Nodes() {
-		at[i] = t.topo.Index(id)
-	}
-	for r := range o.Rows() {
-		for _, e := range o.Entries(r) {
-			if e == topology.NoOwner {
-				w.owner(-1)
-			} else {
-				w.owner(at[e])
-			}
-		}
 	}
 }
 

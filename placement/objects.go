@@ -89,7 +89,7 @@ func (r *refill) jump() (*topology.Object, error) {
 		return jumpObject(r.ids, b, err)
 	}
 	ids, weights := r.withFormer(prev.Nodes())
-	before := jump.Buckets{Owner: named(prev, 0, ids), Last: named(prev, 1, ids)}
+	before := jump.Buckets{Owner: translated(prev, 0, indexIn(ids)), Last: translated(prev, 1, indexIn(ids))}
 	for old, id := range r.replace {
 		before = replaced(before, ids, old, id)
 	}
@@ -118,14 +118,11 @@ func (r *refill) withFormer(names []string) (ids []string, weights []uint32) {
 	return ids, weights
 }
 
-// named returns row r of o as indices into ids, NoOwner for names not in it.
-func named(o *topology.Object, row int, ids []string) []uint16 {
+// translated returns row r of o with each node's name looked up in index.
+func translated(o *topology.Object, row int, index func(id string) uint16) []uint16 {
 	at := make([]uint16, len(o.Nodes()))
 	for i, id := range o.Nodes() {
-		at[i] = topology.NoOwner
-		if x, ok := slices.BinarySearch(ids, id); ok {
-			at[i] = uint16(x)
-		}
+		at[i] = index(id)
 	}
 	entries := slices.Clone(o.Entries(row))
 	for i, e := range entries {
@@ -134,6 +131,16 @@ func named(o *topology.Object, row int, ids []string) []uint16 {
 		}
 	}
 	return entries
+}
+
+// indexIn returns the lookup of names in ids, which must be sorted.
+func indexIn(ids []string) func(id string) uint16 {
+	return func(id string) uint16 {
+		if i, ok := slices.BinarySearch(ids, id); ok {
+			return uint16(i)
+		}
+		return topology.NoOwner
+	}
 }
 
 // replaced hands the buckets of one node to another. The new node's own former
@@ -183,26 +190,14 @@ func keptOrNil(entries []uint16) []uint16 {
 }
 
 // renumber returns the first rows of o, NoOwner filled in for further ones, as
-// indices into r.ids. Nodes that are not there any more own nothing.
+// indices into r.ids. Nodes that own nothing any more are left out.
 func (r *refill) renumber(o *topology.Object, rows int) []uint16 {
-	at := make([]uint16, len(o.Nodes()))
-	for i, id := range o.Nodes() {
-		at[i] = r.index(id)
-	}
 	out := make([]uint16, 0, rows*o.Size())
-	for row := range rows {
-		if row >= o.Rows() {
-			out = append(out, slices.Repeat([]uint16{topology.NoOwner}, o.Size())...)
-			continue
-		}
-		for _, e := range o.Entries(row) {
-			if e != topology.NoOwner {
-				e = at[e]
-			}
-			out = append(out, e)
-		}
+	for row := range min(rows, o.Rows()) {
+		out = append(out, translated(o, row, r.index)...)
 	}
-	return out
+	missing := rows*o.Size() - len(out)
+	return append(out, slices.Repeat([]uint16{topology.NoOwner}, missing)...)
 }
 
 // index returns the position of the node that has id's entries now: its own or

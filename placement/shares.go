@@ -59,7 +59,7 @@ func (t *Table) heldShares() []float64 {
 // under jump, of the weights under rendezvous.
 func (t *Table) lawShares() []float64 {
 	if t.kind == kindJump {
-		share, _ := bucketShares(t.bucketOwners(), t.Len())
+		share, _ := bucketShares(t.ownersIn(t.topo.Object(topology.KindJump), 0), t.Len())
 		return share
 	}
 	share := make([]float64, t.Len())
@@ -97,26 +97,23 @@ func (c *comparison) copyShares(t *Table, at []int) []float64 {
 	return out
 }
 
-// bucketOwners returns the owner of every jump bucket, -1 for a hole.
-func (t *Table) bucketOwners() []int {
-	o := t.topo.Object(topology.KindJump)
-	at := make([]int, len(o.Nodes()))
-	for i, id := range o.Nodes() {
-		at[i] = t.topo.Index(id)
-	}
-	owners := make([]int, o.Size())
-	for b, e := range o.Entries(0) {
-		owners[b] = -1
+// ownersIn returns the owner of every entry of a row of the table's object as
+// a node index, -1 for nobody.
+func (t *Table) ownersIn(o *topology.Object, row int) []int {
+	list := make([]int, o.Size())
+	index := func(id string) uint16 { return uint16(t.topo.Index(id)) } // -1 is NoOwner
+	for i, e := range translated(o, row, index) {
+		list[i] = -1
 		if e != topology.NoOwner {
-			owners[b] = at[e]
+			list[i] = int(e)
 		}
 	}
-	return owners
+	return list
 }
 
-// buckets is bucketOwners by roster index.
+// buckets returns the owner of every jump bucket as a roster index, -1 for a hole.
 func (t *Table) buckets(at []int) []int {
-	owners := t.bucketOwners()
+	owners := t.ownersIn(t.topo.Object(topology.KindJump), 0)
 	for b, o := range owners {
 		if o >= 0 {
 			owners[b] = at[o]

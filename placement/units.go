@@ -1,8 +1,6 @@
 package placement
 
-import (
-	"math/bits"
-)
+import "math/bits"
 
 // units is an exact amount: a part of the key space in units of 2^-64, or a
 // number of table entries, hash values or samples. 128 bits, because a whole
@@ -30,10 +28,6 @@ func (u units) above(v units) units {
 	}
 	return units{hi, lo}
 }
-
-func (u units) less(v units) bool { return u.hi < v.hi || u.hi == v.hi && u.lo < v.lo }
-
-func (u units) isZero() bool { return u == units{} }
 
 // float returns the nearest floating-point number.
 func (u units) float() float64 { return float64(u.hi)*(1<<64) + float64(u.lo) }

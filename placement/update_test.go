@@ -141,6 +141,9 @@ func TestNewRefuses(t *testing.T) {
 		{"a table of another size", func(d *topology.Draft) { d.Spec.TableSize = 257 }, ErrTable},
 		{"an owner that is gone", func(d *topology.Draft) { d.Nodes = d.Nodes[:2] }, ErrTable},
 		{"an owner that drains", func(d *topology.Draft) { d.Nodes[0].State = topology.StateDraining }, ErrTable},
+		{"a table that nobody owns", func(d *topology.Draft) {
+			d.Objects = first(t, specOf("maglev:251"), nil).topo.Objects()
+		}, ErrTable},
 		{"a new node that owns nothing", func(d *topology.Draft) {
 			d.Nodes = append(d.Nodes, topology.Node{ID: "new", Weight: 1})
 			d.Mapping = topology.Digest{}
