@@ -124,6 +124,27 @@ func TestOnChangeLate(t *testing.T) {
 	c.OnChange(func(sdk.Change) { t.Error("called after Close") })()
 }
 
+// TestCancelPending: what waits for a callback to return is not delivered after
+// cancel.
+func TestCancelPending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(t)
+		c, f := start(t)
+		release := make(chan struct{})
+		calls := 0
+		cancel := c.OnChange(func(sdk.Change) { calls++; <-release })
+		mustGive(t, f, l.ring(nodes(1)...))
+		synctest.Wait()
+		mustGive(t, f, l.ring(nodes(2)...))
+		cancel()
+		close(release)
+		synctest.Wait()
+		if calls != 1 {
+			t.Fatalf("called %d times", calls)
+		}
+	})
+}
+
 // TestCloseInside: a callback may close its client, also after it unsubscribed;
 // everybody else's Close waits for callbacks that are running.
 func TestCloseInside(t *testing.T) {
