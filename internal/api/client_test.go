@@ -226,7 +226,7 @@ func TestWatchEnds(t *testing.T) {
 	f := func(addr string, want error, messages int) {
 		t.Helper()
 		got := 0
-		err := clientFor(t, addr).Watch(t.Context(), "cache", topology.Ref{}, Silence{First: 100 * time.Millisecond, Least: 100 * time.Millisecond, Factor: 1e-9}, func(Message) error { got++; return nil })
+		err := clientFor(t, addr).Watch(t.Context(), "cache", topology.Ref{}, 100*time.Millisecond, func(Message) error { got++; return nil })
 		if !errors.Is(err, want) || got != messages {
 			t.Errorf("%v after %d messages, want %v after %d", err, got, want, messages)
 		}
@@ -240,7 +240,7 @@ func TestWatchEnds(t *testing.T) {
 	f(lines(`{"type":"end"}`), membership.ErrUnreachable, 0)
 	f(lines(`{"type":"x","encoded":"`+strings.Repeat("A", 200_000)+`"}`), membership.ErrUnreachable, 1) // longer than the reader's buffer
 	stop := errors.New("stop")
-	if err := clientFor(t, lines(beat, "wait")).Watch(t.Context(), "cache", topology.Ref{}, Silence{}, func(Message) error { return stop }); err != stop {
+	if err := clientFor(t, lines(beat, "wait")).Watch(t.Context(), "cache", topology.Ref{}, 0, func(Message) error { return stop }); err != stop {
 		t.Error(err)
 	}
 }

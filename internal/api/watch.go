@@ -18,27 +18,13 @@ import (
 // server announced. The connection is given up.
 var ErrSilent = errors.New("api: watch is silent")
 
-// Silence is how long a watch may say nothing before it is given up: until the
-// first heartbeat First, then Factor times the interval that the server
-// announced, at least Least.
-type Silence struct {
-	First  time.Duration // 0 = 3 s
-	Factor float64       // 0 = 3
-	Least  time.Duration // 0 = 1 s
-}
+// firstSilence is how long a watch may say nothing before the server has
+// announced its interval: a server says something at once.
+const firstSilence = 3 * time.Second
 
-func (s Silence) withDefaults() Silence {
-	if s.First == 0 {
-		s.First = 3 * time.Second
-	}
-	if s.Factor == 0 {
-		s.Factor = 3
-	}
-	if s.Least == 0 {
-		s.Least = time.Second
-	}
-	return s
-}
+// silenceAfter returns how long a watch may say nothing whose server announced
+// this interval: two heartbeats may get lost in a pause, three are a dead server.
+func silenceAfter(interval time.Duration) time.Duration { return max(3*interval, time.Second) }
 
 // Watch opens a watch on the first server that accepts it and calls fn with
 // every message until ctx ends (ctx.Err()), fn returns an error (that error), or
@@ -46,7 +32,10 @@ func (s Silence) withDefaults() Silence {
 // is what the caller holds; zero = nothing. If the server cannot prove that its
 // newest version descends from it: ErrForked, ErrOlder, ErrCluster. A message
 // of type end becomes its error.
-func (c *Client) Watch(ctx context.Context, cluster string, after topology.Ref, silence Silence, fn func(Message) error) error {
+//
+// silence is how long the stream may say nothing; 0 = three of the intervals
+// that the server announces, at least 1 s, and 3 s before the first.
+func (c *Client) Watch(ctx context.Context, cluster string, after topology.Ref, silence time.Duration, fn func(Message) error) error {
 	query := url.Values{}
 	if !after.IsZero() {
 		query.Set("after", after.Version.String())
@@ -60,7 +49,7 @@ func (c *Client) Watch(ctx context.Context, cluster string, after topology.Ref, 
 	}
 	defer a.cancel()
 	defer a.Body.Close()
-	err = a.follow(silence.withDefaults(), fn)
+	err = a.follow(silence, fn)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -68,8 +57,11 @@ func (c *Client) Watch(ctx context.Context, cluster string, after topology.Ref, 
 }
 
 // follow reads messages until one of the ends that Watch names.
-func (a *answer) follow(silence Silence, fn func(Message) error) error {
-	limit := silence.First
+func (a *answer) follow(silence time.Duration, fn func(Message) error) error {
+	limit := silence
+	if silence == 0 {
+		limit = firstSilence
+	}
 	timer := time.AfterFunc(limit, a.cancel)
 	defer timer.Stop()
 	lines := bufio.NewReaderSize(a.Body, 64<<10)
@@ -89,9 +81,8 @@ func (a *answer) follow(silence Silence, fn func(Message) error) error {
 		if m.Type == MessageEnd {
 			return m.end()
 		}
-		if m.IntervalMS > 0 {
-			announced := time.Duration(m.IntervalMS) * time.Millisecond
-			limit = max(silence.Least, time.Duration(silence.Factor*float64(announced)))
+		if m.IntervalMS > 0 && silence == 0 {
+			limit = silenceAfter(min(time.Duration(m.IntervalMS)*time.Millisecond, time.Hour))
 		}
 		if err := fn(m); err != nil {
 			return err

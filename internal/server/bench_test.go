@@ -62,7 +62,7 @@ func BenchmarkFanOut(b *testing.B) {
 			var wg sync.WaitGroup
 			for range clients {
 				wg.Go(func() {
-					_ = r.api.Watch(b.Context(), "cache", topology.Ref{}, api.Silence{First: time.Hour}, func(m api.Message) error {
+					_ = r.api.Watch(b.Context(), "cache", topology.Ref{}, time.Hour, func(m api.Message) error {
 						select {
 						case <-stop:
 							return done

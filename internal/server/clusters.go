@@ -17,6 +17,7 @@ import (
 // controller.
 type clusters struct {
 	directory membership.Directory
+	lister    lister
 	elector   membership.Elector // nil = no controllers
 	id        string             // of this process, in elections
 	timeout   time.Duration
@@ -121,9 +122,7 @@ func (c *clusters) get(ctx context.Context, name string) (*hub, error) {
 	if h != nil {
 		return h, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	names, err := c.directory.List(ctx)
+	names, err := c.lister.list(ctx)
 	if err != nil {
 		return nil, err
 	}

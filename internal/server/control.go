@@ -46,13 +46,13 @@ func (h *hub) status() membership.Status {
 	return c.Status()
 }
 
-// unpublished says that no version contained an edit in time, and why, if it is
-// this process that should have published it.
-func (h *hub) unpublished(generation uint64, waited time.Duration) api.Warning {
+// unpublished says that no version contained an edit in time, and why, if st is
+// of the controller that should have published it.
+func unpublished(generation uint64, waited time.Duration, st membership.Status) api.Warning {
 	w := api.Warning{Code: "not_published",
 		Message: fmt.Sprintf("the edit is accepted as generation %d, but no version contained it within %s", generation, waited),
 		Hint:    "it follows as soon as a leader can publish it; GET topology shows it"}
-	if st := h.status(); st.Leading && st.Err != nil {
+	if st.Leading && st.Err != nil {
 		w.Message += ": " + st.Err.Error()
 		w.Hint = "correct the declared state; the newest version stays meanwhile"
 	}

@@ -61,7 +61,11 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64, types ...stri
 	}
 	for _, t := range types {
 		if t == given {
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+			// A deadline that is left would end the request while it waits
+			// for its version.
+			control := http.NewResponseController(w)
+			_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
+			defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 			return api.ReadBody(r.Body, limit)
 		}
 	}
@@ -179,67 +183,64 @@ func (s *Server) answerEdit(w http.ResponseWriter, r *http.Request, st membershi
 		answer.Version, answer.Digest = answer.From, st.Head.Digest()
 	}
 	s.logger.Info("edit accepted", "cluster", answer.Cluster, "generation", st.Generation, "by", e.by, "why", e.why, "path", r.URL.Path, "method", r.Method)
-	h := s.clusters.ensure(answer.Cluster)
-	if h == nil {
-		return errStopping()
-	}
-	v, err := s.published(r.Context(), h, st, e.wait)
-	if err != nil {
-		return err
-	}
 	status := http.StatusAccepted
-	if v != nil {
+	if v := s.published(r.Context(), st, e.wait, &answer); v != nil {
 		status = http.StatusOK
 		s.metrics.waited.Observe(time.Since(accepted).Seconds())
-		if err := s.describe(r.Context(), h, v, &answer); err != nil {
-			return err
-		}
-	} else {
-		answer.Warnings = append(answer.Warnings, h.unpublished(st.Generation, e.wait))
+		s.describe(r.Context(), v, &answer)
 	}
 	setTags(w, st.ID, answer.ETag())
 	return writeJSON(w, r, status, answer)
 }
 
-// published waits for the view that contains st's generation. nil: not in time.
-func (s *Server) published(ctx context.Context, h *hub, st membership.State, wait time.Duration) (*view, error) {
+// published waits for the view that contains st's generation. It returns nil,
+// and a warning in answer, if there is none in time: the edit stands, so that is
+// no error.
+func (s *Server) published(ctx context.Context, st membership.State, wait time.Duration, answer *api.EditResult) *view {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	stop := context.AfterFunc(s.running, cancel)
 	defer stop()
+	h := s.clusters.ensure(answer.Cluster)
+	if h == nil { // the server is stopping
+		answer.Warnings = append(answer.Warnings, unpublished(st.Generation, wait, membership.Status{}))
+		return nil
+	}
 	v, err := h.wait(ctx, func(v *view) bool {
 		return v.state.ID == st.ID && v.state.Applied >= st.Generation && v.state.Head != nil
 	})
-	switch {
-	case err == nil:
-		return v, nil
-	case ctx.Err() != nil:
-		return nil, nil
+	if err != nil {
+		answer.Warnings = append(answer.Warnings, unpublished(st.Generation, wait, h.status()))
+		return nil
 	}
-	return nil, err
+	return v
 }
 
-// describe fills in what the version brought.
-func (s *Server) describe(ctx context.Context, h *hub, v *view, answer *api.EditResult) error {
+// describe fills in what the version brought. What cannot be read is left out
+// with a warning.
+func (s *Server) describe(ctx context.Context, v *view, answer *api.EditResult) {
 	head := v.state.Head
 	answer.Published, answer.Version, answer.Digest = true, head.Version(), head.Digest()
 	if answer.Version != answer.From {
 		ctx, cancel := context.WithTimeout(ctx, s.cfg.StoreTimeout)
 		defer cancel()
-		report, err := h.store.Movement(ctx, answer.Version)
-		switch {
-		case err == nil:
+		report, err := s.cfg.Directory.Open(answer.Cluster).Movement(ctx, answer.Version)
+		if err == nil {
 			answer.Movement = &report
-		case errors.Is(err, membership.ErrNoVersion): // overtaken and collected already
-		default:
-			s.logger.Warn("movement of the new version cannot be read", "cluster", h.name, "version", answer.Version, "error", err)
+		} else {
+			answer.Warnings = append(answer.Warnings, s.unreadable("movement", answer, err))
 		}
 	}
 	table, err := v.table()
 	if err != nil {
-		return fmt.Errorf("version %s: %w", answer.Version, err)
+		answer.Warnings = append(answer.Warnings, s.unreadable("mapping", answer, err))
+		return
 	}
 	answer.Peak = table.Peak()
 	answer.Warnings = append(answer.Warnings, warnings(table)...)
-	return nil
+}
+
+func (s *Server) unreadable(what string, answer *api.EditResult, err error) api.Warning {
+	s.logger.Warn("cannot describe a new version", "cluster", answer.Cluster, "version", answer.Version, "missing", what, "error", err)
+	return api.Warning{Code: "unreadable", Message: fmt.Sprintf("version %s is published, but its %s cannot be read: %v", answer.Version, what, err)}
 }

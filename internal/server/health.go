@@ -26,7 +26,7 @@ func (s *Server) getReady(w http.ResponseWriter, r *http.Request) error {
 	default:
 		return api.Errorf(api.CodeStore, "wait", "the list of clusters has not been read yet")
 	}
-	if err := s.store.check(r.Context()); err != nil {
+	if _, err := s.store.list(r.Context()); err != nil {
 		return api.Errorf(api.CodeStore, "clients are served from memory; edits are not possible", "the store does not answer: %v", err)
 	}
 	for _, h := range s.clusters.list() {
@@ -38,30 +38,30 @@ func (s *Server) getReady(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, r, http.StatusOK, map[string]string{"status": "ready"})
 }
 
-// Bounds of the store's probe.
-const (
-	probeTimeout = time.Second
-	probeEvery   = time.Second // more requests than this share one answer
-)
-
-// probe asks the store for a sign of life, at most once in probeEvery.
-type probe struct {
+// lister asks the store for the names of its clusters. Requests that come while
+// it asks, or soon after, share the answer, so that many of them cost the store
+// one question.
+type lister struct {
 	directory membership.Directory
+	timeout   time.Duration
+	every     time.Duration // how long an answer is shared
 
-	mu   sync.Mutex
-	at   time.Time
-	last error
+	mu    sync.Mutex
+	at    time.Time
+	names []string
+	err   error
 }
 
-func (p *probe) check(ctx context.Context) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.at.IsZero() && time.Since(p.at) < probeEvery {
-		return p.last
+func (l *lister) list(ctx context.Context) ([]string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.at.IsZero() && time.Since(l.at) < l.every {
+		return l.names, l.err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.timeout)
 	defer cancel()
-	_, p.last = p.directory.List(ctx)
-	p.at = time.Now()
-	return p.last
+	l.names, l.err = l.directory.List(ctx)
+	l.err = inTime(l.err)
+	l.at = time.Now()
+	return l.names, l.err
 }

@@ -47,9 +47,8 @@ func (s *Server) newRoutes(metrics http.Handler) *http.ServeMux {
 	return mux
 }
 
-// Handler returns the whole API, for tests and for servers of one's own. Its
-// clusters are read while Serve runs.
-func (s *Server) Handler() http.Handler {
+// handler is the whole API behind the guard.
+func (s *Server) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if e := s.guard.check(r); e != nil {

@@ -105,7 +105,7 @@ func (h *hub) descends(ctx context.Context, held topology.Ref) error {
 	}
 	ok, err := h.askStore(ctx, held)
 	if err != nil {
-		return fmt.Errorf("chain of %s: %w", h.name, err)
+		return fmt.Errorf("chain of %s: %w", h.name, inTime(err))
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -22,7 +22,7 @@ type Server struct {
 	metrics  *metrics
 	guard    guard
 	routes   *http.ServeMux
-	store    probe
+	store    lister // asked by readyz
 
 	open    atomic.Int64    // watches
 	running context.Context // ends with Serve: watches say good-bye, edits stop waiting
@@ -40,9 +40,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	ctx, endHubs := context.WithCancel(context.Background())
 	s := &Server{cfg: cfg, logger: cfg.Logger, guard: newGuard(cfg), endHubs: endHubs,
-		store: probe{directory: cfg.Directory}}
+		store: lister{directory: cfg.Directory, timeout: time.Second, every: time.Second}}
 	s.running, s.stop = context.WithCancel(context.Background())
-	s.clusters = &clusters{directory: cfg.Directory, elector: cfg.Elector, id: cfg.ID, timeout: cfg.StoreTimeout, logger: s.logger,
+	s.clusters = &clusters{directory: cfg.Directory, lister: lister{directory: cfg.Directory, timeout: cfg.StoreTimeout, every: 100 * time.Millisecond}, elector: cfg.Elector, id: cfg.ID, timeout: cfg.StoreTimeout, logger: s.logger,
 		ctx: ctx, hubs: make(map[string]*hub), read: make(chan struct{})}
 	if s.metrics, err = newMetrics(cfg.Registry, s.clusters); err != nil {
 		endHubs()
@@ -85,7 +85,9 @@ func (s *Server) serve(ctx context.Context, ln net.Listener) error {
 	defer s.endHubs()
 	defer stopWatching()
 
-	web := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
+	// A watch sets its own deadline with each message.
+	web := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
+		WriteTimeout:   bodyTimeout + s.cfg.MaxEditWait + time.Minute,
 		MaxHeaderBytes: 64 << 10, ErrorLog: s.logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug})}
 	failed := make(chan error, 1)
 	running.Go(func() { failed <- web.Serve(ln) })

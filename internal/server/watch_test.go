@@ -26,7 +26,7 @@ var errEnough = errors.New("enough")
 // first returns the first messages of a watch, or the error it ends with.
 func (r *running) first(n int, after topology.Ref) ([]api.Message, error) {
 	var got []api.Message
-	err := r.api.Watch(r.t.Context(), "cache", after, api.Silence{}, func(m api.Message) error {
+	err := r.api.Watch(r.t.Context(), "cache", after, 0, func(m api.Message) error {
 		got = append(got, m)
 		if len(got) == n {
 			return errEnough
@@ -224,7 +224,7 @@ func TestManyWatches(t *testing.T) {
 	for range watches {
 		wg.Go(func() {
 			var seen topology.Version
-			err := r.api.Watch(t.Context(), "cache", topology.Ref{}, api.Silence{First: 30 * time.Second, Least: 30 * time.Second}, func(m api.Message) error {
+			err := r.api.Watch(t.Context(), "cache", topology.Ref{}, 30*time.Second, func(m api.Message) error {
 				if m.Type != api.MessageFull {
 					return nil
 				}
@@ -275,7 +275,7 @@ func TestShutdown(t *testing.T) {
 	ended := make(chan error, 1)
 	started := make(chan struct{}, 100)
 	go func() {
-		ended <- a.api.Watch(context.Background(), "cache", topology.Ref{}, api.Silence{}, func(api.Message) error { started <- struct{}{}; return nil })
+		ended <- a.api.Watch(context.Background(), "cache", topology.Ref{}, 0, func(api.Message) error { started <- struct{}{}; return nil })
 	}()
 	<-started
 	start := time.Now()
@@ -295,7 +295,7 @@ func TestMaxWatches(t *testing.T) {
 	store := memstore.New()
 	r := run(t, server.Config{Directory: store, Elector: store, MaxWatches: 1})
 	r.put(declared(1))
-	err := r.api.Watch(t.Context(), "cache", topology.Ref{}, api.Silence{}, func(api.Message) error {
+	err := r.api.Watch(t.Context(), "cache", topology.Ref{}, 0, func(api.Message) error {
 		resp, body := r.call("GET", "/v1/clusters/cache/watch", "")
 		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" {
 			t.Errorf("%d %s", resp.StatusCode, body)

@@ -22,7 +22,7 @@ type options struct {
 	transport http.RoundTripper
 	logger    hclog.Logger
 	timeout   time.Duration
-	silence   api.Silence
+	silence   time.Duration
 	chance    func() float64
 }
 
@@ -39,12 +39,11 @@ func WithLogger(l hclog.Logger) Option { return func(o *options) { o.logger = l 
 // 0 = 3 s. With a server that hangs, the next one is asked after this time.
 func WithTimeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
-// WithSilence sets how long a stream may say nothing until it is given up, if
-// that is less than three of the server's heartbeats would be; 0 = three
-// heartbeats (3 s by the server's default). In the worst case, a server that
-// stops dead is noticed after this time plus the age of its last message.
+// WithSilence sets how long a stream may say nothing until it is given up; 0 =
+// three of the server's heartbeats, which are 1 s apart by default. Less than
+// one heartbeat would give up every stream.
 func WithSilence(d time.Duration) Option {
-	return func(o *options) { o.silence = api.Silence{First: d, Factor: 1e-9, Least: d} }
+	return func(o *options) { o.silence = d }
 }
 
 // WithChance sets the source of random numbers in [0, 1) for jitter and the
