@@ -30,7 +30,7 @@ func testLifeOfAClient(t *testing.T) {
 	if have := <-f.haves; !have.IsZero() {
 		t.Fatalf("the source was told that %v is held", have)
 	}
-	if _, err := c.Route("k"); err != sdk.ErrNotReady {
+	if _, err := c.Route("k"); !errors.Is(err, sdk.ErrNotReady) {
 		t.Fatalf("before the first topology: %v", err)
 	}
 	if got := c.Topology(); got != nil {
@@ -78,10 +78,10 @@ func testLifeOfAClient(t *testing.T) {
 	}
 
 	c.Close()
-	if _, err := c.Route("k"); err != sdk.ErrClosed {
+	if _, err := c.Route("k"); !errors.Is(err, sdk.ErrClosed) {
 		t.Fatalf("after Close: %v", err)
 	}
-	if err := c.WaitReady(t.Context()); err != sdk.ErrClosed {
+	if err := c.WaitReady(t.Context()); !errors.Is(err, sdk.ErrClosed) {
 		t.Fatalf("WaitReady after Close: %v", err)
 	}
 	if r.Addr() == "" || r.Node().ID == "" {
@@ -178,7 +178,7 @@ func TestSec04(t *testing.T) {
 	}
 	pinned, src := start(t, sdk.WithClusterID(ours.id))
 	f("configured, nothing held", pinned, src)
-	if _, err := pinned.Route("k"); err != sdk.ErrNotReady {
+	if _, err := pinned.Route("k"); !errors.Is(err, sdk.ErrNotReady) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -277,7 +277,7 @@ func TestSdk02(t *testing.T) {
 			func() error { _, err := c.RouteBytes([]byte("k")); return err },
 			func() error { _, err := c.RouteN(nil, "k", 3); return err },
 		} {
-			if err := call(); err != sdk.ErrNoNodes {
+			if err := call(); !errors.Is(err, sdk.ErrNoNodes) {
 				t.Fatalf("no nodes: %v", err)
 			}
 		}
@@ -287,7 +287,7 @@ func TestSdk02(t *testing.T) {
 		zero := nodes(2)
 		zero[0].Weight, zero[1].Weight = 0, 0
 		mustGive(t, f, l.ring(zero...))
-		if _, err := c.Route("k"); err != sdk.ErrNoNodes {
+		if _, err := c.Route("k"); !errors.Is(err, sdk.ErrNoNodes) {
 			t.Fatalf("all weights 0: %v", err)
 		}
 		mustGive(t, f, l.ring(nodes(5)...))

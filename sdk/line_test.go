@@ -2,6 +2,7 @@ package sdk_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -86,7 +87,7 @@ func (f *feed) Watch(ctx context.Context, have topology.Ref, fn func(*topology.T
 		case offer := <-f.offers:
 			err := offer(ctx, fn)
 			f.answers <- err
-			if err == errStop {
+			if errors.Is(err, errStop) {
 				return err
 			}
 		}

@@ -1,6 +1,7 @@
 package sdk_test
 
 import (
+	"errors"
 	"runtime"
 	"slices"
 	"sync"
@@ -165,7 +166,7 @@ func TestCloseInside(t *testing.T) {
 		close(ready)
 		mustGive(t, f, l.ring(nodes(2)...))
 		<-closed
-		if _, err := c.Route("k"); err != sdk.ErrClosed {
+		if _, err := c.Route("k"); !errors.Is(err, sdk.ErrClosed) {
 			t.Fatalf("after Close in a callback: %v", err)
 		}
 	}

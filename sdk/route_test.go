@@ -1,6 +1,7 @@
 package sdk_test
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"testing"
@@ -42,7 +43,7 @@ func checkRoute(t *rapid.T, c *sdk.Client, l *line, key string) {
 		t.Fatalf("route %v, owner %v", err, ownerErr)
 	}
 	if err != nil {
-		if err != sdk.ErrNoNodes {
+		if !errors.Is(err, sdk.ErrNoNodes) {
 			t.Fatal(err)
 		}
 		return
@@ -121,7 +122,7 @@ func TestRouteNAppends(t *testing.T) {
 		t.Fatalf("%v", both)
 	}
 	mustGive(t, f, l.ring())
-	if kept, err := c.RouteN(both, "c", 2); err != sdk.ErrNoNodes || len(kept) != 4 {
+	if kept, err := c.RouteN(both, "c", 2); !errors.Is(err, sdk.ErrNoNodes) || len(kept) != 4 {
 		t.Fatalf("%v, %v", kept, err)
 	}
 }

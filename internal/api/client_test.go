@@ -240,7 +240,7 @@ func TestWatchEnds(t *testing.T) {
 	f(lines(`{"type":"end"}`), membership.ErrUnreachable, 0)
 	f(lines(`{"type":"x","encoded":"`+strings.Repeat("A", 200_000)+`"}`), membership.ErrUnreachable, 1) // longer than the reader's buffer
 	stop := errors.New("stop")
-	if err := clientFor(t, lines(beat, "wait")).Watch(t.Context(), "cache", topology.Ref{}, 0, func(Message) error { return stop }); err != stop {
+	if err := clientFor(t, lines(beat, "wait")).Watch(t.Context(), "cache", topology.Ref{}, 0, func(Message) error { return stop }); !errors.Is(err, stop) {
 		t.Error(err)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/shardd/shardd/topology"
 )
 
-// ErrSilent: a watch brought nothing for several of the intervals that the
-// server announced. The connection is given up.
+// ErrSilent says that a watch brought nothing for several of the intervals that
+// its server announced. The connection is given up; watch another server.
 var ErrSilent = errors.New("api: watch is silent")
 
 // firstSilence is how long a watch may say nothing before the server has

@@ -29,8 +29,8 @@ func TestBadInput(t *testing.T) {
 		t.Helper()
 		resp, text := r.call(method, path, body, "Content-Type", jsonBody)
 		e := errorOf(t, text)
-		if resp.StatusCode != status || e.Code != code {
-			t.Errorf("%s %s %.80s: status %d, %s", method, path, body, resp.StatusCode, text)
+		if resp.status != status || e.Code != code {
+			t.Errorf("%s %s %.80s: status %d, %s", method, path, body, resp.status, text)
 			return
 		}
 		for _, w := range words {
@@ -159,13 +159,13 @@ func TestIfMatch(t *testing.T) {
 	}
 	for _, tag := range []string{"*", "W/" + fresh.String(), `"1.1"`, `"x+y"`, `"1.1+0"`, fresh.String() + ", " + stale.String()} {
 		resp, body := r.call("POST", "/v1/clusters/cache/nodes/y/add", "{}", "Content-Type", jsonBody, "If-Match", tag)
-		if resp.StatusCode != http.StatusBadRequest {
-			t.Errorf("If-Match %s: %d %s", tag, resp.StatusCode, body)
+		if resp.status != http.StatusBadRequest {
+			t.Errorf("If-Match %s: %d %s", tag, resp.status, body)
 		}
 	}
 	body := fmt.Sprintf(`{"cluster":%q,"algorithm":"ring","nodes":[{"id":"a"}]}`, "cache")
-	if resp, text := r.call("PUT", "/v1/clusters/cache/spec", body, "Content-Type", jsonBody, "If-None-Match", "*"); resp.StatusCode != http.StatusConflict || errorOf(t, text).Code != api.CodeExists {
-		t.Errorf("If-None-Match on a cluster that is there: %d %s", resp.StatusCode, text)
+	if resp, text := r.call("PUT", "/v1/clusters/cache/spec", body, "Content-Type", jsonBody, "If-None-Match", "*"); resp.status != http.StatusConflict || errorOf(t, text).Code != api.CodeExists {
+		t.Errorf("If-None-Match on a cluster that is there: %d %s", resp.status, text)
 	}
 }
 

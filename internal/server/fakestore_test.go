@@ -48,14 +48,14 @@ func (f *fakeStore) fail(err error) {
 	f.err = err
 }
 
-func (f *fakeStore) read() (membership.State, error, <-chan struct{}) {
+func (f *fakeStore) read() (membership.State, <-chan struct{}, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.st, f.err, f.changed
+	return f.st, f.changed, f.err
 }
 
 func (f *fakeStore) Load(context.Context) (membership.State, error) {
-	st, err, _ := f.read()
+	st, _, err := f.read()
 	return st, err
 }
 
@@ -78,7 +78,7 @@ func (f *fakeStore) Publish(context.Context, membership.Leadership, membership.P
 
 func (f *fakeStore) Watch(ctx context.Context, fn func(membership.State) error) error {
 	for {
-		st, err, changed := f.read()
+		st, changed, err := f.read()
 		if err == nil {
 			if err := fn(st); err != nil {
 				return err
@@ -93,7 +93,7 @@ func (f *fakeStore) Watch(ctx context.Context, fn func(membership.State) error) 
 }
 
 func (f *fakeStore) Version(context.Context, topology.Version) (*topology.Topology, error) {
-	st, err, _ := f.read()
+	st, _, err := f.read()
 	return st.Head, err
 }
 
@@ -111,12 +111,12 @@ func (f *fakeStore) Descends(_ context.Context, ref topology.Ref) (bool, error) 
 }
 
 func (f *fakeStore) Create(context.Context, topology.Declared, string) (membership.State, error) {
-	_, err, _ := f.read()
+	_, _, err := f.read()
 	return membership.State{}, err
 }
 
 func (f *fakeStore) List(context.Context) ([]string, error) {
-	_, err, _ := f.read()
+	_, _, err := f.read()
 	return []string{"cache"}, err
 }
 

@@ -47,8 +47,8 @@ func TestSec03(t *testing.T) {
 	refused := func(headers ...string) {
 		t.Helper()
 		resp, body := r.call("GET", "/v1/clusters", "", headers...)
-		if resp.StatusCode != http.StatusForbidden || errorOf(t, body).Code != api.CodeForbidden {
-			t.Errorf("%v: %d %s", headers, resp.StatusCode, body)
+		if resp.status != http.StatusForbidden || errorOf(t, body).Code != api.CodeForbidden {
+			t.Errorf("%v: %d %s", headers, resp.status, body)
 		}
 	}
 	refused("Host", "evil.example")
@@ -61,8 +61,8 @@ func TestSec03(t *testing.T) {
 	refused("Sec-Fetch-Site", "cross-site")
 	accepted := func(headers ...string) {
 		t.Helper()
-		if resp, body := r.call("GET", "/healthz", "", headers...); resp.StatusCode != http.StatusOK {
-			t.Errorf("%v: %d %s", headers, resp.StatusCode, body)
+		if resp, body := r.call("GET", "/healthz", "", headers...); resp.status != http.StatusOK {
+			t.Errorf("%v: %d %s", headers, resp.status, body)
 		}
 	}
 	accepted("Host", "localhost:7420")
@@ -75,13 +75,13 @@ func TestSec03(t *testing.T) {
 	// What a form of another page can send without asking first.
 	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"} {
 		resp, body := r.call("POST", "/v1/clusters/cache/nodes/a/add", "{}", "Content-Type", kind)
-		if resp.StatusCode != http.StatusUnsupportedMediaType {
-			t.Errorf("content type %q: %d %s", kind, resp.StatusCode, body)
+		if resp.status != http.StatusUnsupportedMediaType {
+			t.Errorf("content type %q: %d %s", kind, resp.status, body)
 		}
 	}
 	for name, want := range map[string]string{"Access-Control-Allow-Origin": "", "X-Content-Type-Options": "nosniff"} {
 		resp, _ := r.call("GET", "/healthz", "")
-		if got := resp.Header.Get(name); got != want {
+		if got := resp.header.Get(name); got != want {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -97,8 +97,8 @@ func TestInsecure(t *testing.T) {
 	r.addr = addr
 	host, _ := os.Hostname()
 	for name, want := range map[string]int{"192.0.2.1:7420": 200, "shardd.example": 200, host: 200, "evil.example": 403} {
-		if resp, body := r.call("GET", "/healthz", "", "Host", name); resp.StatusCode != want {
-			t.Errorf("host %s: %d %s", name, resp.StatusCode, body)
+		if resp, body := r.call("GET", "/healthz", "", "Host", name); resp.status != want {
+			t.Errorf("host %s: %d %s", name, resp.status, body)
 		}
 	}
 }
@@ -106,8 +106,8 @@ func TestInsecure(t *testing.T) {
 func TestPage(t *testing.T) {
 	r, _ := withStore(t)
 	resp, body := r.call("GET", "/", "")
-	if resp.StatusCode != http.StatusOK || !strings.Contains(body, "<title>shardd</title>") || !strings.Contains(resp.Header.Get("Content-Security-Policy"), "default-src 'none'") {
-		t.Fatalf("%d %v", resp.StatusCode, resp.Header)
+	if resp.status != http.StatusOK || !strings.Contains(body, "<title>shardd</title>") || !strings.Contains(resp.header.Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Fatalf("%d %v", resp.status, resp.header)
 	}
 }
 
@@ -120,8 +120,8 @@ func TestHealth(t *testing.T) {
 	}
 	f := func(path string, want int) {
 		t.Helper()
-		if resp, body := r.call("GET", path, ""); resp.StatusCode != want {
-			t.Errorf("%s: %d %s", path, resp.StatusCode, body)
+		if resp, body := r.call("GET", path, ""); resp.status != want {
+			t.Errorf("%s: %d %s", path, resp.status, body)
 		}
 	}
 	f("/healthz", 200)
@@ -133,13 +133,13 @@ func TestHealth(t *testing.T) {
 	// Reads that promise the newest state, and edits, say that they cannot.
 	for _, path := range []string{"topology", "spec", "topology?version=1.1"} {
 		resp, body := r.call("GET", "/v1/clusters/cache/"+path, "")
-		if e := errorOf(t, body); resp.StatusCode != 503 || e.Code != api.CodeStore || e.Hint == "" || resp.Header.Get("Retry-After") == "" {
-			t.Errorf("%s: %d %s", path, resp.StatusCode, body)
+		if e := errorOf(t, body); resp.status != 503 || e.Code != api.CodeStore || e.Hint == "" || resp.header.Get("Retry-After") == "" {
+			t.Errorf("%s: %d %s", path, resp.status, body)
 		}
 	}
 	resp, body := r.call("POST", "/v1/clusters/cache/nodes/x/add", "{}", "Content-Type", jsonBody)
-	if resp.StatusCode != 503 || errorOf(t, body).Code != api.CodeStore {
-		t.Errorf("edit: %d %s", resp.StatusCode, body)
+	if resp.status != 503 || errorOf(t, body).Code != api.CodeStore {
+		t.Errorf("edit: %d %s", resp.status, body)
 	}
 	// The others go on from memory.
 	f("/v1/clusters", 200)

@@ -121,8 +121,14 @@ func (r *running) node(id string, verb api.Verb, e api.NodeEdit) api.EditResult 
 	return res
 }
 
-// call makes a plain request and returns status and body.
-func (r *running) call(method, path, body string, headers ...string) (*http.Response, string) {
+// plain is an answer without its body.
+type plain struct {
+	status int
+	header http.Header
+}
+
+// call makes a plain request.
+func (r *running) call(method, path, body string, headers ...string) (plain, string) {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), method, "http://"+r.addr+path, strings.NewReader(body))
 	if err != nil {
@@ -143,7 +149,7 @@ func (r *running) call(method, path, body string, headers ...string) (*http.Resp
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return resp, string(b)
+	return plain{resp.StatusCode, resp.Header}, string(b)
 }
 
 func errorOf(t testing.TB, body string) api.Error {

@@ -178,8 +178,8 @@ func TestStoreGoesBack(t *testing.T) {
 				t.Fatalf("the watch ended with %v", err)
 			}
 			resp, body := r.call("GET", "/readyz", "")
-			if resp.StatusCode < 400 || errorOf(t, body).Code != tc.code {
-				t.Errorf("ready: %d %s", resp.StatusCode, body)
+			if resp.status < 400 || errorOf(t, body).Code != tc.code {
+				t.Errorf("ready: %d %s", resp.status, body)
 			}
 			if got := r.metric(`shardd_cluster_broken_lines{cluster="cache"} `); got != "1" {
 				t.Errorf("broken lines: %q", got)
@@ -297,8 +297,8 @@ func TestMaxWatches(t *testing.T) {
 	r.put(declared(1))
 	err := r.api.Watch(t.Context(), "cache", topology.Ref{}, 0, func(api.Message) error {
 		resp, body := r.call("GET", "/v1/clusters/cache/watch", "")
-		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" {
-			t.Errorf("%d %s", resp.StatusCode, body)
+		if resp.status != http.StatusServiceUnavailable || resp.header.Get("Retry-After") != "1" {
+			t.Errorf("%d %s", resp.status, body)
 		}
 		return errEnough
 	})

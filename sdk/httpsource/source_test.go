@@ -260,7 +260,7 @@ func TestSdk02(t *testing.T) {
 		n, f, l := newNetwork(), newFake(), newLine(t)
 		c := client(t, n, nil, "a:1") // nobody listens
 		time.Sleep(3 * time.Second)
-		if _, err := c.Route("k"); err != sdk.ErrNotReady || !errors.Is(c.State().Problem, membership.ErrUnreachable) {
+		if _, err := c.Route("k"); !errors.Is(err, sdk.ErrNotReady) || !errors.Is(c.State().Problem, membership.ErrUnreachable) {
 			t.Fatalf("%v, %+v", err, c.State())
 		}
 		n.serve(t, "a:1", f.handler())
@@ -302,7 +302,7 @@ func TestSdk02(t *testing.T) {
 		empty := l.ring(0)
 		f.send(empty)
 		await(t, c, empty)
-		if _, err := c.Route("k"); err != sdk.ErrNoNodes {
+		if _, err := c.Route("k"); !errors.Is(err, sdk.ErrNoNodes) {
 			t.Fatal(err)
 		}
 		back := l.ring(5)
