@@ -28,8 +28,8 @@ func (t *Table) heldShares() []float64 {
 		identity[i] = i
 	}
 	l := newLister(t, identity)
-	book := func(amount units, h uint64) {
-		for _, x := range l.list(h) {
+	book := func(amount units, list []int) {
+		for _, x := range list {
 			held[x].add(amount)
 		}
 	}
@@ -37,18 +37,18 @@ func (t *Table) heldShares() []float64 {
 	switch p := t.pieces(); {
 	case t.hash.Bits() < 64:
 		for h := range t.hash.Values() {
-			book(units{lo: 1}, h)
+			book(units{lo: 1}, l.list(h))
 			total++
 		}
 	case p != nil:
-		walk(p, func(first, last uint64, _ int) { book(width(first, last), last) })
+		walk(p, func(first, last uint64, i int) { book(width(first, last), l.piece(i, last)) })
 		total = 1 << 64
 	case t.copies() == 1:
 		return t.lawShares()
 	default:
 		draw := splitmix.Source(sampleSeed)
 		for range minSample {
-			book(units{lo: 1}, draw.Next())
+			book(units{lo: 1}, l.list(draw.Next()))
 		}
 		total = minSample
 	}

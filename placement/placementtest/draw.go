@@ -10,7 +10,7 @@ import (
 )
 
 // countedKeys is how many keys are counted where shares are not exact.
-const countedKeys = 4000
+const countedKeys = 2000
 
 // sampleKeys returns n keys.
 func sampleKeys(n int) []string {

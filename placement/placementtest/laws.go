@@ -50,7 +50,7 @@ func (s Subject) same(t tb, what string, a, b Mapping, keys []string) {
 
 // order: the same nodes in any order give the same mapping.
 func (s Subject) order(t *testing.T) {
-	keys := sampleKeys(100)
+	keys := sampleKeys(60)
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := drawNodes(t, 12)
 		shuffled := rapid.Permutation(nodes).Draw(t, "order")
@@ -64,7 +64,7 @@ func (s Subject) order(t *testing.T) {
 // path: without history the mapping does not depend on the edits that led to
 // it; with history it is what its published form says.
 func (s Subject) path(t *testing.T) {
-	keys := sampleKeys(100)
+	keys := sampleKeys(60)
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := drawNodes(t, 10)
 		m := s.must(t, nil, nodes)
@@ -93,7 +93,7 @@ func (s Subject) moves(t *testing.T) {
 	if s.Moves {
 		t.Skip("this placement moves other keys too")
 	}
-	keys := sampleKeys(500)
+	keys := sampleKeys(300)
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := drawNodes(t, 12)
 		a := s.must(t, nil, nodes)
@@ -132,7 +132,7 @@ func (s Subject) replace(t *testing.T) {
 	if s.Replace == nil {
 		t.Skip("this placement offers no replacement")
 	}
-	keys := sampleKeys(500)
+	keys := sampleKeys(300)
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := drawNodes(t, 12)
 		a := s.must(t, nil, nodes)

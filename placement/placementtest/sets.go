@@ -14,7 +14,7 @@ import (
 // owner, are as many as asked for or as there are, and asking for more only adds
 // to the list. Under the zone rule the first stand in distinct zones.
 func (s Subject) replicas(t *testing.T) {
-	keys := sampleKeys(40)
+	keys := sampleKeys(20)
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := drawNodes(t, 12)
 		m := s.must(t, nil, nodes)
