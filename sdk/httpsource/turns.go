@@ -4,13 +4,15 @@ import "time"
 
 // Pauses between two tries.
 const (
-	leastPause = 50 * time.Millisecond
+	leastPause = 100 * time.Millisecond // after the first round that failed
 	mostPause  = time.Second
+	spread     = 500 * time.Millisecond // of clients that lost a server together
 )
 
 // turns decides which server is tried next, and when. A server that worked is
-// tried again almost at once, for its stream may just have been cut; then the
-// others follow, with a pause only after each full round. It has no clock of its
+// tried again first, for its stream may just have been cut, after a pause that
+// spreads the clients that it had; then the others follow, with a pause only
+// after each full round. It has no clock of its
 // own.
 type turns struct {
 	now      int         // index of the server whose turn it is
@@ -38,7 +40,10 @@ func (t *turns) ended(worked bool, retryAfter time.Duration, now time.Time) time
 		t.now = (t.now + 1) % len(t.barred)
 	}
 	wait := t.skipBarred(now)
-	if worked || t.failures%len(t.barred) == 0 {
+	switch {
+	case worked:
+		wait = max(wait, time.Duration(t.chance()*float64(spread)))
+	case t.failures%len(t.barred) == 0:
 		wait = max(wait, t.pause())
 	}
 	return wait
@@ -62,12 +67,11 @@ func (t *turns) skipBarred(now time.Time) time.Duration {
 	return t.barred[best].Sub(now)
 }
 
-// pause grows with the rounds that failed, up to mostPause, and is spread over
-// its upper half, so that clients that lost a server together do not return
-// together. After a stream that worked it is the least.
+// pause doubles with the rounds that failed, up to mostPause, and is spread over
+// its upper half.
 func (t *turns) pause() time.Duration {
 	d := leastPause
-	for rounds := t.failures / len(t.barred); rounds > 0 && d < mostPause; rounds-- {
+	for rounds := t.failures / len(t.barred); rounds > 1 && d < mostPause; rounds-- {
 		d *= 2
 	}
 	d = min(d, mostPause)

@@ -23,7 +23,7 @@ func TestTurns(t *testing.T) {
 	step(false, 0, 2, 0)
 	step(false, 0, 0, 0)
 	step(false, 0, 1, 75*ms) // a full round: 100 ms, three quarters of it by chance
-	step(true, 0, 1, 37500*time.Microsecond)
+	step(true, 0, 1, 250*ms)
 	step(false, 10*time.Second, 2, 0)
 	step(false, 10*time.Second, 0, 0)
 	step(false, 0, 0, 75*ms)                // 1 and 2 are barred
