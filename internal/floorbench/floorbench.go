@@ -24,7 +24,6 @@ import (
 	"fmt"
 	"math/bits"
 	"runtime"
-	"slices"
 	"testing"
 
 	"github.com/cespare/xxhash/v2"
@@ -108,40 +107,19 @@ func Floor() Pass {
 // no lookup allocated.
 func Ratio(b *testing.B, keys []string, pass Pass) {
 	b.Helper()
-	floor := Floor()
-	// One pass of each before the clock starts: caches, page faults.
-	if floor(keys) == 0 || pass(keys) == 0 {
-		b.Fatal("floorbench: a pass found no node names")
+	p, err := warm(keys, pass)
+	if err != nil {
+		b.Fatal(err)
 	}
-	const room = 1 << 12 // pairs; so that measuring does not allocate
-	ratios, subject, base := make([]float64, 0, room), make([]float64, 0, room), make([]float64, 0, room)
-	sum := 0
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	b.ReportAllocs()
 	for b.Loop() {
-		t0 := cpuTime()
-		sum += floor(keys)
-		t1 := cpuTime()
-		sum += pass(keys)
-		t2 := cpuTime()
-		f, s := float64(max(1, t1-t0)), float64(t2-t1)
-		ratios = append(ratios, s/f)
-		base = append(base, f/float64(len(keys)))
-		subject = append(subject, s/float64(len(keys)))
+		p.run()
 	}
-	if sum == 0 {
-		b.Fatal("floorbench: a pass found no node names")
-	}
-	b.ReportMetric(median(ratios), "x-floor")
-	b.ReportMetric(median(subject), "ns/key")
-	b.ReportMetric(median(base), "floor-ns/key")
+	f := p.figures()
+	b.ReportMetric(f.Ratio, "x-floor")
+	b.ReportMetric(f.Key, "ns/key")
+	b.ReportMetric(f.FloorKey, "floor-ns/key")
 	b.ReportMetric(0, "ns/op") // a pair's time says nothing; leave it out
-}
-
-// median sorts x and returns its middle value.
-func median(x []float64) float64 {
-	slices.Sort(x)
-	n := len(x)
-	return (x[(n-1)/2] + x[n/2]) / 2
 }
