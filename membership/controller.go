@@ -24,6 +24,10 @@ type ControllerConfig struct {
 	// so that edits that belong together become one version; 0, the default
 	// = not at all. Edits that come while it works are batched anyway.
 	Settle time.Duration
+	// Roster, if it is there, makes the leader admit the nodes that register
+	// with the cluster, as Admission says; nil = nodes come by edits only.
+	Roster    Roster
+	Admission AdmissionConfig
 	// Logger; nil = none.
 	Logger hclog.Logger
 	// Now is the clock for Cause.At, which decides nothing; nil = time.Now.
@@ -149,12 +153,18 @@ func (c *Controller) serve(ctx context.Context, l Leadership) error {
 	wg.Go(func() {
 		watch <- c.c.Store.Watch(ctx, func(s State) error { replace(box, s); return nil })
 	})
+	admission := make(chan error, 1)
+	if c.c.Roster != nil {
+		wg.Go(func() { admission <- c.admit(ctx, l) })
+	}
 	for {
 		var s State
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-watch:
+			return err
+		case err := <-admission:
 			return err
 		case s = <-box:
 		}

@@ -69,7 +69,8 @@ func conformance(t *testing.T, first, second *clientv3.Client) {
 		a, b := open(first), open(second)
 		r := &raw{c: first, prefix: prefix}
 		return storetest.Harness{Directory: a, Elector: a, Other: b, OtherElector: b,
-			Depose: r.depose, Compact: r.compact, WriteHead: r.writeHead, WriteDeclared: r.writeDeclared, ReadHead: r.readHead, DamageContents: r.damage}
+			Depose: r.depose, Compact: r.compact, WriteHead: r.writeHead, WriteDeclared: r.writeDeclared, ReadHead: r.readHead, DamageContents: r.damage,
+			EndLease: r.endLease, DeleteLive: func(t *testing.T, cluster, node string) { r.writeLive(t, cluster, node, nil) }, WriteLive: r.writeLive}
 	})
 }
 

@@ -25,6 +25,7 @@ type Store struct {
 	clusters map[string]*cluster
 	leaders  map[string]*leadership
 	changed  chan struct{} // closed and replaced on every change
+	away     bool          // nodes cannot reach it; see Away
 }
 
 var (
@@ -36,6 +37,9 @@ type cluster struct {
 	state    membership.State
 	versions []version // kept, ascending
 	chain    map[topology.Version]topology.Ref
+	live     map[string]*presence // by node
+	marks    map[string]membership.Mark
+	rolls    uint64 // raised with every change of live and marks
 }
 
 type version struct {
@@ -69,7 +73,8 @@ func (s *Store) Create(_ context.Context, d topology.Declared, by string) (membe
 	if s.clusters[d.Cluster] != nil {
 		return membership.State{}, fmt.Errorf("memstore: create: %w: cluster %q", membership.ErrExists, d.Cluster)
 	}
-	s.clusters[d.Cluster] = &cluster{state: state, chain: map[topology.Version]topology.Ref{}}
+	s.clusters[d.Cluster] = &cluster{state: state, chain: map[topology.Version]topology.Ref{},
+		live: map[string]*presence{}, marks: map[string]membership.Mark{}}
 	s.notify()
 	return state, nil
 }

@@ -19,6 +19,14 @@ func TestConformance(t *testing.T) {
 				if !s.Depose(cluster) {
 					t.Fatalf("nobody leads %s", cluster)
 				}
-			}}
+			}, EndLease: expire(s), DeleteLive: expire(s)}
 	})
+}
+
+func expire(s *memstore.Store) func(*testing.T, string, string) {
+	return func(t *testing.T, cluster, node string) {
+		if !s.Expire(cluster, node) {
+			t.Fatalf("node %s is not registered", node)
+		}
+	}
 }

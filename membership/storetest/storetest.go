@@ -29,6 +29,9 @@ type Harness struct {
 	WriteDeclared  func(t *testing.T, cluster string, v []byte)          // v nil = delete
 	ReadHead       func(t *testing.T, cluster string) []byte             //
 	DamageContents func(t *testing.T, cluster string, d topology.Digest) // a content no longer has its digest
+	EndLease       func(t *testing.T, cluster, node string)              // ends a node's lease, as its revocation does
+	DeleteLive     func(t *testing.T, cluster, node string)              // deletes a node's record under its lease
+	WriteLive      func(t *testing.T, cluster, node string, v []byte)    // nil = no raw access
 }
 
 // Run runs the suite; open returns a fresh, empty store for each test.
@@ -60,6 +63,14 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Sizes", testSizes},
 		{"NeverHalf", testNeverHalf},
 		{"Member06", testMember06},
+		{"Register", testRegister},
+		{"RegisterRefused", testRegisterRefused},
+		{"RegisterRestart", testRegisterRestart},
+		{"RegisterComesBack", testRegisterComesBack},
+		{"Marks", testMarks},
+		{"WatchRoll", testWatchRoll},
+		{"GarbageLive", testGarbageLive},
+		{"Member06Registers", testMember06Registers},
 		{"GarbageDeclared", testGarbageDeclared},
 		{"GarbageHead", testGarbageHead},
 		{"DamagedContent", testDamagedContent},

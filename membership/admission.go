@@ -1,0 +1,231 @@
+package membership
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/shardd/shardd/topology"
+)
+
+// AdmissionConfig says how registrations become declared state. All times are
+// measured by the leader's monotonic clock, from what it sees itself, and begin
+// anew with a new leader; no clock of a node counts.
+type AdmissionConfig struct {
+	// Join is how long a node has to be there, known as joining, before it
+	// becomes active and owns keys; default 1 s, negative = not at all.
+	Join time.Duration
+	// Down is how long a node's lease has to be lost before it is down (it
+	// keeps its keys, requests go to the next in order); default 2 s,
+	// negative = not at all.
+	Down time.Duration
+	// Settle is how long it has to be lost before the node has left, and its
+	// keys go to others; default 30 s, negative = not at all. It is also the
+	// longest that a node which comes and goes is held down.
+	Settle time.Duration
+	// Forget is how long a node has to have left before it is no longer
+	// declared at all; 0, the default = never.
+	Forget time.Duration
+}
+
+func (a AdmissionConfig) withDefaults() AdmissionConfig {
+	a.Join = max(0, cmp.Or(a.Join, time.Second))
+	a.Down = max(0, cmp.Or(a.Down, 2*time.Second))
+	a.Settle = max(0, cmp.Or(a.Settle, 30*time.Second))
+	return a
+}
+
+// admissionBy is the author of admission's edits in the cause of a version.
+const admissionBy = "admission"
+
+// admissionTick is the time between looks at a cluster that has members, behind
+// what is told: for edits by operators, of which the roll tells nothing.
+const admissionTick = 5 * time.Second
+
+// admission turns registrations into declared state while its process leads.
+//
+// Every look takes a linearizable reading of the roll and of the declared state
+// and makes one step of what admit says: first the marks, fenced by the
+// leadership, which say what is about to be declared, then one edit of the
+// declared state as it was read. It looks until there is nothing to do, so a
+// leader that dies between the two leaves nothing half done: its successor
+// finds the intention in the mark.
+type admission struct {
+	c     AdmissionConfig
+	store Store
+	rost  Roster
+	lead  Leadership
+	log   hclog.Logger
+	seen  map[string]*sighting
+	told  map[string]string // complaint by node, so that each is logged once
+}
+
+// admit runs admission until ctx ends, the leadership is lost (ErrNotLeader) or
+// the cluster is gone (ErrNoCluster).
+func (c *Controller) admit(ctx context.Context, l Leadership) error {
+	a := &admission{c: c.c.Admission.withDefaults(), store: c.c.Store, rost: c.c.Roster, lead: l, log: c.log.Named("admission"),
+		seen: map[string]*sighting{}, told: map[string]string{}}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	bell := make(chan struct{}, 1)
+	watch := make(chan error, 1)
+	wg.Go(func() {
+		watch <- a.rost.WatchRoll(ctx, func(Roll) error {
+			select {
+			case bell <- struct{}{}:
+			default:
+			}
+			return nil
+		})
+	})
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for failures := 0; ; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-watch:
+			return err
+		case <-bell:
+		case <-timer.C:
+		}
+		wait, err := a.look(ctx)
+		switch {
+		case err == nil:
+			failures = 0
+		case errors.Is(err, ErrNotLeader) || errors.Is(err, ErrNoCluster):
+			return err
+		default:
+			a.log.Debug("looking again", "error", err)
+			if !pause(ctx, failures) {
+				return ctx.Err()
+			}
+			failures++
+			wait = 1
+		}
+		timer.Stop()
+		if wait > 0 {
+			timer.Reset(wait)
+		}
+	}
+}
+
+// look takes steps until there is nothing to do, and returns when the next one
+// is due; 0 = when the roll changes.
+func (a *admission) look(ctx context.Context) (time.Duration, error) {
+	for {
+		roll, err := a.rost.Roll(ctx)
+		if err != nil {
+			return 0, err
+		}
+		now := time.Now()
+		a.sight(roll, now)
+		if len(roll.Live) == 0 && len(roll.Marks) == 0 {
+			return 0, nil
+		}
+		s, err := a.store.Load(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if s.Invalid != nil { // the controller says so
+			return admissionTick, nil
+		}
+		p := a.plan(s.Declared, roll, now)
+		if len(p.marks) == 0 && len(p.nodes) == 0 {
+			return min(p.due, admissionTick), nil
+		}
+		if err := a.carryOut(ctx, s, p); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// carryOut writes what a plan says.
+func (a *admission) carryOut(ctx context.Context, s State, p *plan) error {
+	if len(p.marks) > 0 {
+		if err := a.rost.Mark(ctx, a.lead, p.marks); err != nil {
+			return err
+		}
+	}
+	if len(p.nodes) == 0 {
+		return nil
+	}
+	edit := p.edit(s.Generation)
+	_, err := a.store.Declare(ctx, edit)
+	if err != nil {
+		return err
+	}
+	for _, c := range p.nodes {
+		a.log.Info("member", "node", c.id, "change", c.why, "state", c.state())
+	}
+	return nil
+}
+
+// change is one node's change of declared state.
+type change struct {
+	id   string
+	to   topology.Node
+	gone bool // no longer declared
+	why  string
+}
+
+func (c change) state() string {
+	if c.gone {
+		return "forgotten"
+	}
+	return c.to.State.String()
+}
+
+// plan is one step.
+type plan struct {
+	nodes []change
+	marks []Mark
+	due   time.Duration // until the next step by time alone; at most an hour
+}
+
+func (p *plan) dueIn(d time.Duration) { p.due = min(p.due, max(d, time.Millisecond)) }
+
+// edit makes the plan's changes in the declared state of that generation.
+func (p *plan) edit(generation uint64) Edit {
+	var why []string
+	for _, c := range p.nodes {
+		why = append(why, c.id+" "+c.why)
+	}
+	return Edit{Expect: generation, By: admissionBy, Why: shorten(why), Apply: func(d topology.Declared) (topology.Declared, error) {
+		for _, c := range p.nodes {
+			d.Nodes = apply(d.Nodes, c)
+		}
+		return d, nil
+	}}
+}
+
+func apply(nodes []topology.Node, c change) []topology.Node {
+	i := indexNode(nodes, c.id)
+	switch {
+	case i < 0 && !c.gone:
+		return append(nodes, c.to)
+	case i >= 0 && c.gone:
+		return slices.Delete(nodes, i, i+1)
+	case i >= 0:
+		nodes[i] = c.to
+	}
+	return nodes
+}
+
+// shorten joins entries up to the limit of a note.
+func shorten(list []string) string {
+	s := strings.Join(list, ", ")
+	for n := len(list) - 1; len(s) > MaxNoteLen; n-- {
+		s = fmt.Sprintf("%s, and %d more", strings.Join(list[:n], ", "), len(list)-n)
+	}
+	return strings.TrimPrefix(s, ", ")
+}
