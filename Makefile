@@ -21,7 +21,7 @@ test: services ## install the services the tests use where possible, then run ev
 	$(GO) test ./...
 
 .PHONY: services
-services: ## install memcached, redis-server and etcd-server (Debian; needs root or sudo)
+services: ## install memcached, redis-server, etcd-server and python3 (Debian; needs root or sudo)
 	@sh scripts/install-services
 
 .PHONY: race

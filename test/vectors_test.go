@@ -1,0 +1,409 @@
+package test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/shardd/shardd/internal/splitmix"
+	"github.com/shardd/shardd/placement"
+	"github.com/shardd/shardd/ring"
+	"github.com/shardd/shardd/topology"
+)
+
+var update = flag.Bool("update", false, "write the vectors of docs/spec anew")
+
+const vectorsDir = "../docs/spec/vectors"
+
+// vector is one file of docs/spec/vectors, see docs/spec/mapping.md.
+type vector struct {
+	name     string
+	about    string
+	table    *placement.Table
+	further  []uint64 // hashes that this case asks for besides the usual
+	mostKeys int      // 0: all
+}
+
+// vectors are the cases: every algorithm with replicas 1 and 3, uneven weights,
+// zones, states, hash tags, tables after updates, and the edges.
+func vectors(t *testing.T) []vector {
+	return slices.Concat(computedVectors(t), tableVectors(t), jumpVectors(t), edgeVectors(t))
+}
+
+func computedVectors(t *testing.T) []vector {
+	uneven, even := sevenNodes(), weighted(sevenNodes(), 1, 1, 1, 1, 1, 1, 1)
+	fewPoints := chain(t, step{topology.Spec{Algorithm: topology.Ring, VNodes: 4, Replicas: 3}, uneven})
+	exact := topology.Spec{Algorithm: topology.Rendezvous, Replicas: 3}
+	return []vector{
+		{name: "ring", about: "ring of 160 points a unit of weight, weights 1 1 2 3 5 8 13",
+			table: chain(t, step{topology.Spec{Algorithm: topology.Ring}, uneven})},
+		{name: "ring-points", about: "ring of few points, and the hashes at, before and after some of them",
+			table: fewPoints, further: aroundPoints(t, fewPoints)},
+		{name: "ring-zones", about: "ring, CRC16 with the tag {}, 3 replicas in distinct zones of 4",
+			table: chain(t, step{topology.Spec{Algorithm: topology.Ring, VNodes: 16, KeyHash: topology.CRC16, HashTag: "{}", Replicas: 3, ZoneAware: true}, inZones(uneven, "z0", "z1", "z2", "z3")})},
+		{name: "ring-states", about: "ring of nodes that are joining, draining, down, left, of weight 0; addresses, labels and a load bound, which change no owner",
+			table: chain(t, step{topology.Spec{Algorithm: topology.Ring, VNodes: 20, Replicas: 3, HashTag: "||", BoundedLoad: 1.25}, inStates(uneven)})},
+		{name: "rendezvous", about: "exact rendezvous, weights 1 1 2 3 5 8 13; the further hashes give each node the least and the largest draw",
+			table: chain(t, step{exact, uneven}), further: extremeDraws(uneven)},
+		{name: "rendezvous-even-zones", about: "exact rendezvous, equal weights, 3 replicas in distinct zones of 4",
+			table: chain(t, step{topology.Spec{Algorithm: topology.Rendezvous, Replicas: 3, ZoneAware: true}, inZones(even, "z0", "z1", "z2", "z3")})},
+		{name: "rendezvous-table", about: "rendezvous by a table of 512 slots, tag {}",
+			table: chain(t, step{topology.Spec{Algorithm: topology.Rendezvous, RendezvousTable: 512, HashTag: "{}", Replicas: 3}, uneven}), further: aroundSlots(512)},
+	}
+}
+
+func tableVectors(t *testing.T) []vector {
+	uneven := sevenNodes()
+	maglev := topology.Spec{Algorithm: topology.Maglev, TableSize: 251}
+	redis := topology.Spec{Algorithm: topology.Slots, KeyHash: topology.CRC16, HashTag: "{}"}
+	rows := topology.Spec{Algorithm: topology.Slots, SlotCount: 512, Replicas: 3, ZoneAware: true}
+	zones := inZones(uneven, "z0", "z1", "z2", "z3")
+	return []vector{
+		{name: "maglev", about: "the first Maglev table of 251 entries: build it by the rules and compare, if you write tables",
+			table: chain(t, step{maglev, uneven}), further: aroundSlots(251)},
+		{name: "maglev-refill", about: "the same after a drain, a weight raised and a new node: the table cannot be built from the nodes",
+			table: chain(t, step{maglev, uneven}, step{maglev, draining(uneven, 5)}, step{maglev, weighted(draining(uneven, 5), 4, 1, 2, 3, 5, 8, 13)},
+				step{maglev, added(weighted(draining(uneven, 5), 4, 1, 2, 3, 5, 8, 13), "cache-c2")})},
+		{name: "maglev-zones", about: "Maglev of 509 entries, 3 replicas in distinct zones of 4",
+			table: chain(t, step{topology.Spec{Algorithm: topology.Maglev, TableSize: 509, Replicas: 3, ZoneAware: true}, zones})},
+		{name: "slots-redis", about: "16384 slots, CRC16, tag {}: the slots of Redis Cluster",
+			table: chain(t, step{redis, uneven}), further: aroundSlots(16384)},
+		{name: "slots-rows", about: "512 slots with 3 replicas in rows, zones, after a drain and a new node",
+			table: chain(t, step{rows, zones}, step{rows, draining(zones, 4)}, step{rows, added(draining(zones, 4), "a-first")}), further: aroundSlots(512)},
+	}
+}
+
+func jumpVectors(t *testing.T) []vector {
+	uneven := sevenNodes()
+	var all []vector
+	for _, v := range []topology.JumpVariant{topology.JumpClassic, topology.JumpBack} {
+		spec := topology.Spec{Algorithm: topology.Jump, JumpVariant: v, Replicas: 3}
+		fine := topology.Spec{Algorithm: topology.Jump, JumpVariant: v, JumpUnit: 4}
+		zoned := topology.Spec{Algorithm: topology.Jump, JumpVariant: v, Replicas: 3, ZoneAware: true}
+		sparse := []topology.Node{{ID: "a", Weight: 1}, {ID: "b", Weight: 997}, {ID: "c", Weight: 1}, {ID: "d", Weight: 1}}
+		all = append(all,
+			vector{name: "jump-" + string(v), about: "jump without holes, 4 buckets a unit of weight", table: chain(t, step{fine, uneven})},
+			vector{name: "jump-" + string(v) + "-holes", about: "jump with holes: two nodes drained, one removed, one came back with less",
+				table: chain(t, step{spec, uneven}, step{spec, draining(draining(uneven, 2), 5)}, step{spec, slices.Delete(draining(draining(uneven, 2), 5), 1, 2)}, step{spec, weighted(draining(uneven, 2), 1, 1, 2, 3, 5, 6, 13)})},
+			vector{name: "jump-" + string(v) + "-sparse", about: "jump with 3 buckets of 1000: most keys meet none in 128 draws", mostKeys: 40,
+				table: chain(t, step{spec, sparse}, step{spec, draining(sparse, 1)})},
+			vector{name: "jump-" + string(v) + "-zones", about: "jump, 3 replicas in 2 zones of 5 and 2 nodes: the zone rule relaxed",
+				table: chain(t, step{zoned, inZones(uneven, "east", "west", "east")})})
+	}
+	return all
+}
+
+func edgeVectors(t *testing.T) []vector {
+	var all []vector
+	for _, a := range topology.Algorithms() {
+		spec := topology.Spec{Algorithm: a, VNodes: 8, TableSize: 13, SlotCount: 16, RendezvousTable: 256, Replicas: 3}
+		two := []topology.Node{{ID: "one", Weight: 3}, {ID: "two", Weight: 2}}
+		all = append(all,
+			vector{name: "few-" + string(a), about: "2 owners for 3 replicas", table: chain(t, step{spec, two}), mostKeys: 20},
+			vector{name: "none-" + string(a), about: "nodes, but nobody owns anything", table: chain(t, step{spec, two}, step{spec, draining(draining(two, 0), 1)}), mostKeys: 8})
+	}
+	zoned := topology.Spec{Algorithm: topology.Ring, VNodes: 16, Replicas: 5, ZoneAware: true}
+	return append(all,
+		vector{name: "one-rendezvous", about: "one node", table: chain(t, step{topology.Spec{Algorithm: topology.Rendezvous}, []topology.Node{{ID: "only", Weight: 7}}}), mostKeys: 8},
+		vector{name: "zones-relaxed", about: "5 replicas in 3 zones of 1, 2 and 4 nodes, one of them the zone without a name",
+			table: chain(t, step{zoned, inZones(sevenNodes(), "", "b", "c", "c", "b", "c", "c")})},
+		vector{name: "crc16-whole-key", about: "CRC16 without a hash tag",
+			table: chain(t, step{topology.Spec{Algorithm: topology.Maglev, TableSize: 17, KeyHash: topology.CRC16}, sevenNodes()})})
+}
+
+// TestVectors: the published vectors are what this release computes.
+func TestVectors(t *testing.T) {
+	files := map[string]bool{}
+	for _, v := range vectors(t) {
+		path := filepath.Join(vectorsDir, v.name+".json")
+		files[path] = true
+		want := v.encode(t)
+		if *update {
+			writePublic(t, path, want)
+		}
+		got, err := os.ReadFile(path)
+		if err != nil {
+			t.Errorf("%v; write it with -update", err)
+			continue
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("%s: other implementations would fail (-computed +file):\n%s", path, diff)
+		}
+	}
+	for _, path := range vectorFiles(t) {
+		if !files[path] {
+			t.Errorf("%s belongs to no case; remove it", path)
+		}
+	}
+}
+
+func writePublic(t *testing.T, path string, b []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func vectorFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(vectorsDir, "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// encode writes one line for each key, so that a change shows as the keys that
+// it moves.
+func (v vector) encode(t *testing.T) []byte {
+	t.Helper()
+	topo := v.table.Topology()
+	var tables []string
+	for _, o := range topo.Objects() {
+		tables = append(tables, hex.EncodeToString(o.Encode()))
+	}
+	var b bytes.Buffer
+	field := func(name string, value any) { fmt.Fprintf(&b, " %q: %s,\n", name, line(t, value)) }
+	b.WriteString("{\n")
+	field("name", v.name)
+	field("about", v.about)
+	field("topology", hex.EncodeToString(topo.Encode()))
+	field("tables", append([]string{}, tables...))
+	field("digest", topo.Digest())
+	field("mapping", v.table.Digest())
+	field("replicas", topo.Spec().Replicas)
+	field("zones_relaxed", v.table.ZonesRelaxed())
+	field("owners", v.owners())
+	b.WriteString(" \"keys\": [\n  " + strings.Join(v.keys(t), ",\n  ") + "\n ],\n")
+	b.WriteString(" \"hashes\": [\n  " + strings.Join(v.hashes(t), ",\n  ") + "\n ]\n}\n")
+	return b.Bytes()
+}
+
+func line(t *testing.T, value any) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil {
+		t.Fatal(err)
+	}
+	return bytes.TrimSpace(b.Bytes())
+}
+
+func (v vector) owners() []string {
+	ids := []string{}
+	for _, n := range v.table.Topology().Nodes() {
+		if n.OwnerWeight() > 0 {
+			ids = append(ids, n.ID)
+		}
+	}
+	return ids
+}
+
+// routed is a key or a hash with all owners in order of preference, numbered as
+// in the list of owners.
+type routed struct {
+	Text  string `json:"text,omitempty"`
+	Hex   string `json:"hex,omitempty"`
+	Hash  string `json:"hash"`
+	Order []int  `json:"order"`
+}
+
+func (v vector) route(h uint64) routed {
+	number := map[string]int{}
+	for i, id := range v.owners() {
+		number[id] = i
+	}
+	r := routed{Hash: fmt.Sprintf("%016x", h), Order: []int{}}
+	for _, x := range v.table.AppendReplicas(nil, h, len(number)) {
+		r.Order = append(r.Order, number[v.table.Topology().Node(x).ID])
+	}
+	return r
+}
+
+func (v vector) keys(t *testing.T) []string {
+	var lines []string
+	for _, key := range testKeys() {
+		r := v.route(v.table.Hash(key))
+		if utf8.ValidString(key) && key != "" {
+			r.Text = key
+		} else {
+			r.Hex = hex.EncodeToString([]byte(key))
+		}
+		lines = append(lines, keyLine(t, r, key == ""))
+		if len(lines) == v.mostKeys {
+			break
+		}
+	}
+	return lines
+}
+
+// keyLine writes the empty key too, which omitempty would leave out.
+func keyLine(t *testing.T, r routed, empty bool) string {
+	s := string(line(t, r))
+	if empty {
+		s = `{"text":"",` + s[1:]
+	}
+	return s
+}
+
+func (v vector) hashes(t *testing.T) []string {
+	hs := []uint64{0, 1, 1<<32 - 1, 1 << 32, 1<<63 - 1, 1 << 63, ^uint64(0) - 1, ^uint64(0)}
+	draw := splitmix.Source(1)
+	for range 12 {
+		hs = append(hs, draw.Next())
+	}
+	var lines []string
+	for _, h := range append(hs, v.further...) {
+		lines = append(lines, string(line(t, v.route(h))))
+	}
+	return lines
+}
+
+// testKeys are texts and bytes of all lengths around the steps of the hashes,
+// with tags that count and tags that do not.
+func testKeys() []string {
+	keys := []string{"", "a", "key:1", "123456789", "{user1000}.following", "{user1000}.followers", "foo{}{bar}", "foo{{bar}}zap", "foo{bar}{zap}",
+		"no{close", "no}open", "}{", "{}", "{a}", "||", "|a|b|", "x|y|z", "a|b", "größe:{ä}:1", "\u65e5\u672c{\u8a9e}", "line\nbreak\ttab",
+		"\x00", "\xff\xfe", "\xc3{\x00}\x28", "\x80|\x81|"}
+	long := "The quick brown fox {jumps} over the lazy dog, and then over 64 bytes and some more of them."
+	for _, n := range []int{2, 3, 4, 7, 8, 9, 12, 15, 16, 17, 31, 32, 33, 39, 44, 63, 64, 65, 90} {
+		keys = append(keys, long[:n])
+	}
+	draw := splitmix.Source(2)
+	for _, n := range []int{1, 5, 13, 16, 32, 47, 70, 100} {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(draw.Next())
+		}
+		b[0] |= 0x80 // no text
+		keys = append(keys, string(b))
+	}
+	return keys
+}
+
+// step is one version of a cluster.
+type step struct {
+	spec  topology.Spec
+	nodes []topology.Node
+}
+
+// chain publishes one version after the other and returns the last.
+func chain(t *testing.T, steps ...step) *placement.Table {
+	t.Helper()
+	var table *placement.Table
+	for i, s := range steps {
+		d := topology.Draft{Cluster: "vectors", ID: topology.ClusterID{1, 2, 3}, History: 0x1122334455667788, Spec: s.spec, Nodes: s.nodes,
+			Version: topology.Version{Epoch: 1, Seq: uint64(i + 1)}, Cause: topology.Cause{By: "test", At: 1700000000000}}
+		var err error
+		if table, err = placement.Update(table, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return table
+}
+
+// sevenNodes have names of 1 to 52 bytes and the weights 1, 1, 2, 3, 5, 8, 13.
+func sevenNodes() []topology.Node {
+	ids := []string{"a", "b-2", "cache-c", "cache-d:11211", "cache-e.example.net:11211", "node-f.rack-12.zone-3.eu-west.example.net:6379", "~tilde{g}|"}
+	nodes := make([]topology.Node, len(ids))
+	for i, id := range ids {
+		nodes[i] = topology.Node{ID: id, Addr: fmt.Sprintf("10.0.0.%d:11211", i+1)}
+	}
+	return weighted(nodes, 1, 1, 2, 3, 5, 8, 13)
+}
+
+func weighted(nodes []topology.Node, weights ...uint32) []topology.Node {
+	nodes = slices.Clone(nodes)
+	for i, w := range weights {
+		nodes[i].Weight = w
+	}
+	return nodes
+}
+
+func draining(nodes []topology.Node, i int) []topology.Node {
+	nodes = slices.Clone(nodes)
+	nodes[i].State = topology.StateDraining
+	return nodes
+}
+
+func added(nodes []topology.Node, id string) []topology.Node {
+	return append(slices.Clone(nodes), topology.Node{ID: id, Weight: 3, Zone: "z1"})
+}
+
+// inZones gives nodes the zones in turn.
+func inZones(nodes []topology.Node, zones ...string) []topology.Node {
+	nodes = slices.Clone(nodes)
+	for i := range nodes {
+		nodes[i].Zone = zones[i%len(zones)]
+	}
+	return nodes
+}
+
+func inStates(nodes []topology.Node) []topology.Node {
+	nodes = slices.Clone(nodes)
+	for i, s := range []topology.State{topology.StateActive, topology.StateJoining, topology.StateDraining, topology.StateDown, topology.StateLeft} {
+		nodes[i].State, nodes[i].Label = s, fmt.Sprintf("label %d", i)
+	}
+	more := topology.Node{ID: "weightless", Weight: 0}
+	return append(nodes, more, topology.Node{ID: "x", Weight: 2}, topology.Node{ID: "y", Weight: 4, State: topology.StateDown})
+}
+
+// aroundPoints are the hashes at, before and after some points of a ring.
+func aroundPoints(t *testing.T, table *placement.Table) []uint64 {
+	t.Helper()
+	nodes := table.Topology().Nodes()
+	ids, weights := make([]string, len(nodes)), make([]uint32, len(nodes))
+	for i, n := range nodes {
+		ids[i], weights[i] = n.ID, n.OwnerWeight()
+	}
+	r, err := ring.New(ids, weights, table.Topology().Spec().VNodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hs []uint64
+	for _, i := range []int{0, 1, 2, r.NumPoints() / 2, r.NumPoints() - 1} {
+		place, _ := r.Point(i)
+		hs = append(hs, place-1, place, place+1)
+	}
+	return hs
+}
+
+// aroundSlots are the first and the last hash of some slots.
+func aroundSlots(count uint64) []uint64 {
+	var hs []uint64
+	for _, s := range []uint64{1, count / 3, count / 2, count - 1} {
+		first, rest := bits.Div64(s, 0, count) // the least h with h*count >= s<<64
+		if rest > 0 {
+			first++
+		}
+		hs = append(hs, first-1, first)
+	}
+	return hs
+}
+
+// extremeDraws are the hashes under which a node draws the least and the largest
+// number: its seed, and the complement of it.
+func extremeDraws(nodes []topology.Node) []uint64 {
+	var hs []uint64
+	for _, n := range nodes {
+		seed := splitmix.Mix(xxhash.Sum64String(n.ID))
+		hs = append(hs, seed, ^seed)
+	}
+	return hs
+}
