@@ -132,7 +132,7 @@ func BenchmarkCores(b *testing.B) {
 }
 
 func benchCores(b *testing.B, p Picker, work time.Duration) {
-	const picks = 100_000
+	const picks = 20_000
 	spins := spinsFor(work)
 	loop := func(seed uint64) {
 		for range picks {

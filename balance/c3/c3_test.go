@@ -186,7 +186,8 @@ func BenchmarkPickDone(b *testing.B) {
 			for b.Loop() {
 				now += 10 * time.Microsecond
 				tk, _ := p.Pick(now, uint64(now), nil)
-				tk.Done(now+ms, balance.Outcome{Result: balance.Success})
+				now += 10 * time.Microsecond
+				tk.Done(now, balance.Outcome{Result: balance.Success})
 			}
 		})
 	}

@@ -289,7 +289,8 @@ func BenchmarkPickDone(b *testing.B) {
 			for b.Loop() {
 				now += 10 * time.Microsecond
 				tk, _ := p.Pick(now, uint64(now), nil)
-				tk.Done(now+ms, success)
+				now += 10 * time.Microsecond
+				tk.Done(now, success)
 			}
 		})
 	}

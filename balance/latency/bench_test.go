@@ -21,7 +21,8 @@ func bench(b *testing.B, make func(*balance.Set) (balance.Picker, error)) {
 			for b.Loop() {
 				now += 10 * time.Microsecond
 				tk, _ := p.Pick(now, uint64(now), nil)
-				tk.Done(now+ms, balance.Outcome{Result: balance.Success})
+				now += 10 * time.Microsecond
+				tk.Done(now, balance.Outcome{Result: balance.Success})
 			}
 		})
 	}

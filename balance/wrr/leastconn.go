@@ -48,17 +48,24 @@ func (l *LeastConn) Pick(now time.Duration, seed uint64, exclude []*balance.Node
 	return l.set.Take(int(l.peers[best].index), now), nil
 }
 
+// load returns a peer's requests in flight.
+func (l *LeastConn) load(k int) int64 {
+	return int64(l.set.Node(int(l.peers[k].index)).InFlight())
+}
+
 // scan returns the first peer with the least load, and whether there are others.
 func (l *LeastConn) scan(exclude []*balance.Node) (best int, many bool) {
 	best = -1
+	var load, weight int64 // of best
 	for k := range l.peers {
 		if !l.eligible(k, exclude) {
 			continue
 		}
-		switch {
-		case best < 0 || l.compare(k, best) < 0:
-			best, many = k, false
-		case l.compare(k, best) == 0:
+		n, w := l.load(k), l.peers[k].weight
+		switch diff := n*weight - load*w; {
+		case best < 0 || diff < 0:
+			best, load, weight, many = k, n, w, false
+		case diff == 0:
 			many = true
 		}
 	}
@@ -70,15 +77,12 @@ func (l *LeastConn) eligible(k int, exclude []*balance.Node) bool {
 	return !p.down && (len(exclude) == 0 || !slices.Contains(exclude, l.set.Node(int(p.index))))
 }
 
-// compare tells which of two peers has the smaller load: below 0 for a.
-func (l *LeastConn) compare(a, b int) int64 {
-	pa, pb := &l.peers[a], &l.peers[b]
-	return int64(l.set.Node(int(pa.index)).InFlight())*pb.weight - int64(l.set.Node(int(pb.index)).InFlight())*pa.weight
-}
-
 // breakTie chooses among the peers that are as little loaded as first.
 func (l *LeastConn) breakTie(first int, seed uint64, exclude []*balance.Node) int {
-	tied := func(k int) bool { return l.eligible(k, exclude) && l.compare(k, first) == 0 }
+	load, weight := l.load(first), l.peers[first].weight
+	tied := func(k int) bool {
+		return l.eligible(k, exclude) && l.load(k)*weight == load*l.peers[k].weight
+	}
 	if !l.turn.mu.TryLock() {
 		return l.drawTie(first, seed, tied)
 	}

@@ -70,7 +70,7 @@ func NewSmooth(set *balance.Set, cfg SmoothConfig) (*Smooth, error) {
 		cfg.FailTimeout = 10 * time.Second
 	}
 	s := newSmooth(set, cfg)
-	s.run.Store(s.build(newSmoothState(s.peers), unknown, firstRoom))
+	s.run.Store(s.build(newSmoothState(s.peers), unknown, maxPeriod, nil, 0))
 	return s, nil
 }
 
@@ -137,16 +137,16 @@ func (s *Smooth) full(i int) bool {
 // few defeats the pick is made at random by weight.
 func (s *Smooth) pickExact(now time.Duration, seed uint64, exclude []*balance.Node, r *smoothRun, at int) (balance.Ticket, error) {
 	for range maxTurns {
-		room := firstRoom
-		if at < 0 && r.position() == len(r.picks) {
-			room = max(firstRoom, 2*r.room)
+		room, prev := firstRoom, (*smoothRun)(nil)
+		if at < 0 && len(exclude) == 0 && len(r.picks) > 0 && r.position() == len(r.picks) {
+			room, prev = min(2*r.room, usualRoom), r
 		}
 		st := r.state(s.peers, at)
 		k := s.step(&st, now, exclude)
 		if k < 0 {
 			return balance.Ticket{}, s.none(exclude)
 		}
-		if s.run.CompareAndSwap(r, s.build(st, now, room)) {
+		if s.run.CompareAndSwap(r, s.build(st, now, room, prev, k)) {
 			return s.set.Take(int(s.peers[k].index), now), nil
 		}
 		r, at = s.run.Load(), -1
@@ -183,7 +183,7 @@ func (s *Smooth) Observe(i int, _, now time.Duration, o balance.Outcome) {
 		}
 		st := r.state(s.peers, -1)
 		s.note(&st, int(k), now, o)
-		if s.run.CompareAndSwap(r, s.build(st, now, firstRoom)) {
+		if s.run.CompareAndSwap(r, s.build(st, now, firstRoom, nil, 0)) {
 			return
 		}
 	}
@@ -227,7 +227,7 @@ func (s *Smooth) Next(set *balance.Set) (balance.Picker, error) {
 		st.effective[k] = min(now.weight, int64(math.Round(float64(was.effective[j])/float64(old.weight)*float64(now.weight))))
 		st.fails[k], st.accessed[k], st.checked[k] = was.fails[j], was.accessed[j], was.checked[j]
 	}
-	n.run.Store(n.build(st, unknown, firstRoom))
+	n.run.Store(n.build(st, unknown, maxPeriod, nil, 0))
 	return n, nil
 }
 

@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	firstRoom  = 4    // turns computed after a change; a run that is used up doubles it
-	usualRoom  = 256  // up to this, unless the period is longer
-	maxPeriod  = 4096 // turns of a period that is computed as a whole
-	cycleTurns = 512  // a short period is repeated up to this, so that it seldom wraps
+	firstRoom  = 4       // turns computed after a change; a run that is used up doubles it
+	usualRoom  = 256     // up to this
+	maxWork    = 1 << 16 // node-steps of one run, some 50 us: no pick waits longer
+	maxPeriod  = 4096    // turns of a period that is kept and repeated
+	cycleTurns = 512     // a short period is repeated up to this, so that it seldom wraps
 )
 
 // unknown stands for a time nobody has told yet.
@@ -61,6 +62,11 @@ type smoothRun struct {
 	room   int
 	start  smoothState
 	barred []bool // peers that take no part in the run
+
+	// While nothing changes, runs follow each other until they make a period:
+	// trail has the picks before this run, origin the currents before those.
+	trail  []int32
+	origin []int64
 }
 
 // take consumes one turn: the peer, -1 at the end of the run, and its position.
@@ -185,35 +191,87 @@ func (s *Smooth) bars(st *smoothState, now time.Duration) (barred []bool, until 
 	return barred, until, trial
 }
 
-// build computes a run of about room turns from st, which it takes over.
-func (s *Smooth) build(st smoothState, now time.Duration, room int) *smoothRun {
-	r := &smoothRun{start: st, room: room}
+// build computes a run of at most room turns from st, which it takes over. prev
+// is the run before, if it was used up to its end and k, one more pick, made st;
+// nil after any change.
+func (s *Smooth) build(st smoothState, now time.Duration, room int, prev *smoothRun, k int) *smoothRun {
+	r := &smoothRun{start: st}
 	var trial bool
 	if r.barred, r.until, trial = s.bars(&r.start, now); trial {
-		r.room = firstRoom
 		return r // no turns: every pick makes its step by itself
 	}
 	period, steady := s.period(&r.start, r.barred)
-	r.steady = steady
-	r.room = min(room, max(usualRoom, period))
-	turns, whole := r.room, steady && period > 0 && r.room >= period
-	if whole {
-		turns = period
+	r.steady, r.room = steady, min(room, max(firstRoom, maxWork/max(1, len(s.peers))))
+	r.origin = r.start.current
+	if prev != nil && prev.steady && steady && prev.origin != nil {
+		r.trail = append(slices.Concat(prev.trail, prev.picks), int32(k))
+		r.origin = prev.origin
 	}
+	if len(r.trail) >= period {
+		r.trail, r.origin = nil, r.start.current
+	}
+	if steady && period > 0 {
+		r.room = min(r.room, period-len(r.trail))
+	}
+	end := r.simulate(s.peers)
+	if steady && len(r.picks) > 0 && len(r.trail)+len(r.picks) == period && slices.Equal(end, r.origin) {
+		r.period = period
+		r.picks = slices.Repeat(append(r.picks, r.trail...), max(1, cycleTurns/period))
+		r.trail = nil
+	}
+	return r
+}
+
+// simulate fills in the picks of room turns and returns the currents after them.
+func (r *smoothRun) simulate(peers []peer) []int64 {
 	end := r.start
 	end.current, end.effective = slices.Clone(end.current), slices.Clone(end.effective)
-	for range turns {
-		k := advance(s.peers, &end, r.barred)
+	if r.steady {
+		r.simulateSteady(&end)
+		return end.current
+	}
+	for range r.room {
+		k := advance(peers, &end, r.barred)
 		if k < 0 {
-			return r
+			break
 		}
 		r.picks = append(r.picks, int32(k))
 	}
-	if whole && slices.Equal(end.current, r.start.current) {
-		r.period = period
-		r.picks = slices.Repeat(r.picks, max(1, cycleTurns/period))
+	return end.current
+}
+
+// simulateSteady is simulate for effective weights that do not change: the same
+// steps on arrays without the barred, at a third of the time.
+func (r *smoothRun) simulateSteady(end *smoothState) {
+	var active []int32
+	var current, effective []int64
+	var total int64
+	for k, barred := range r.barred {
+		if !barred {
+			active = append(active, int32(k))
+			current, effective = append(current, end.current[k]), append(effective, end.effective[k])
+			total += end.effective[k]
+		}
 	}
-	return r
+	if len(active) == 0 {
+		return
+	}
+	r.picks = make([]int32, r.room)
+	for t := range r.picks {
+		best, most := 0, int64(math.MinInt64)
+		for j, w := range effective[:len(current)] {
+			c := current[j] + w
+			current[j] = c
+			if c > most {
+				best, most = j, c
+			}
+		}
+		current[best] -= total
+		r.picks[t] = active[best]
+	}
+	for j, k := range active {
+		end.current[k] = current[j]
+	}
 }
 
 // period returns the number of turns after which the picks may repeat, 0 if it

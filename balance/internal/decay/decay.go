@@ -77,35 +77,50 @@ func (d *Value) Set(now time.Duration, x float64) {
 
 // Touch decays the value to now and returns it.
 func (d *Value) Touch(now, tau time.Duration) float64 {
-	k := d.claim(now, tau)
-	if k == 1 {
-		return d.Raw()
+	if k := d.claim(now, tau); k != 1 {
+		return d.scale(k, 0)
 	}
-	return d.update(func(v float64) float64 { return v * k })
+	return d.Raw()
 }
 
 // Add decays the value to now, adds x >= 0 and returns it.
 func (d *Value) Add(now, tau time.Duration, x float64) float64 {
-	k := d.claim(now, tau)
-	return d.update(func(v float64) float64 { return v*k + x })
+	return d.scale(d.claim(now, tau), x)
 }
 
 // Mean moves the value towards x >= 0 by 1 - e^(-dt/tau), dt the time since the
 // last update: an average in which a sample weighs as long as it held.
 func (d *Value) Mean(now, tau time.Duration, x float64) float64 {
 	k := d.claim(now, tau)
-	return d.update(func(v float64) float64 { return v*k + x*(1-k) })
+	return d.scale(k, x*(1-k))
 }
 
 // Peak is Mean, but a sample above the value replaces it at once.
 func (d *Value) Peak(now, tau time.Duration, x float64) float64 {
 	k := d.claim(now, tau)
-	return d.update(func(v float64) float64 {
+	for {
+		old := d.v.Load()
+		v := math.Float64frombits(old)
 		if x > v {
-			return x
+			v = x
+		} else {
+			v = v*k + x*(1-k)
 		}
-		return v*k + x*(1-k)
-	})
+		if d.v.CompareAndSwap(old, math.Float64bits(v)) {
+			return v
+		}
+	}
+}
+
+// scale makes the value v * k + x and returns it.
+func (d *Value) scale(k, x float64) float64 {
+	for {
+		old := d.v.Load()
+		v := math.Float64frombits(old)*k + x
+		if d.v.CompareAndSwap(old, math.Float64bits(v)) {
+			return v
+		}
+	}
 }
 
 // claim moves the clock to now and returns the factor of the interval passed;
@@ -118,16 +133,6 @@ func (d *Value) claim(now, tau time.Duration) float64 {
 	return Factor(time.Duration(at), now, tau)
 }
 
-func (d *Value) update(f func(float64) float64) float64 {
-	for {
-		old := d.v.Load()
-		v := f(math.Float64frombits(old))
-		if d.v.CompareAndSwap(old, math.Float64bits(v)) {
-			return v
-		}
-	}
-}
-
 // Factor returns e^(-(to-from)/tau), in [0, 1]; 1 if to is before from. A tau
 // of 0 or less forgets at once.
 func Factor(from, to, tau time.Duration) float64 {
@@ -138,7 +143,17 @@ func Factor(from, to, tau time.Duration) float64 {
 	if tau <= 0 {
 		return 0
 	}
-	return math.Exp(-float64(dt) / float64(tau))
+	return exp(float64(dt) / float64(tau))
+}
+
+// exp returns e^-x for x >= 0. Intervals between updates are short against tau:
+// there the series is exact to the last bit, and takes 2 ns where math.Exp takes
+// 13 ns (BenchmarkFactor).
+func exp(x float64) float64 {
+	if x < 1./1024 {
+		return 1 - x*(1-x*(1./2-x*(1./6-x*(1./24))))
+	}
+	return math.Exp(-x)
 }
 
 // Elapsed returns to - from without overflow: 0 if to is before from.

@@ -107,6 +107,29 @@ func TestElapsed(t *testing.T) {
 	f(math.MaxInt64, math.MinInt64, 0)
 }
 
+// TestExp: the series meets math.Exp to the last bits.
+func TestExp(t *testing.T) {
+	for x := 0x1p-60; x < 1./1024; x *= 1.01 {
+		if got, want := exp(x), math.Exp(-x); math.Abs(got-want) > 0x1p-52 {
+			t.Fatalf("e^-%v: %v, want %v", x, got, want)
+		}
+	}
+}
+
+func BenchmarkFactor(b *testing.B) {
+	for _, dt := range []time.Duration{time.Millisecond, time.Second} {
+		b.Run(dt.String(), func(b *testing.B) {
+			sum := 0.0
+			for b.Loop() {
+				sum += Factor(0, dt, tau)
+			}
+			if sum == 0 {
+				b.Fatal("no sum")
+			}
+		})
+	}
+}
+
 func BenchmarkTouch(b *testing.B) {
 	var d Value
 	d.Set(0, 1e6)
