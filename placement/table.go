@@ -115,8 +115,8 @@ func (t *Table) Owner(key string) (int, error) {
 // zones if the spec is zone aware and there are enough zones (see ZonesRelaxed);
 // then the list goes on with the remaining owners. It appends fewer than n only
 // if fewer nodes own anything, and nothing for n < 1. No allocation if dst has
-// room for n more; under the zone rule for 4*max(n, Spec.Replicas) more, and
-// more only where so many nodes stand in too few zones.
+// room for n more (under the zone rule for 4*max(n, Spec.Replicas), and more only
+// where so many nodes stand in too few zones), up to n = 16 for rendezvous.
 func (t *Table) AppendReplicas(dst []int, h uint64, n int) []int {
 	if t.zoned && n > 1 {
 		return t.spread(dst, h, n)
