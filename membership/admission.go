@@ -64,7 +64,7 @@ type admission struct {
 	lead  Leadership
 	log   hclog.Logger
 	seen  map[string]*sighting
-	told  map[string]string // complaint by node, so that each is logged once
+	told  map[string]string // complaint by node, see complain
 }
 
 // admit runs admission until ctx ends, the leadership is lost (ErrNotLeader) or
@@ -165,6 +165,7 @@ func (a *admission) carryOut(ctx context.Context, s State, p *plan) error {
 		return err
 	}
 	for _, c := range p.nodes {
+		delete(a.told, c.id)
 		a.log.Info("member", "node", c.id, "change", c.why, "state", c.state())
 	}
 	return nil

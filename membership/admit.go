@@ -87,7 +87,7 @@ func (a *admission) plan(d topology.Declared, roll Roll, now time.Time) *plan {
 			kept = append(kept, c)
 			continue
 		}
-		a.complain(c.id, "its change is refused: "+err.Error())
+		a.complain(c.id, "the cluster does not bear its change", err)
 		p.marks = slices.DeleteFunc(p.marks, func(m Mark) bool { return m.ID == c.id })
 	}
 	p.nodes = kept
@@ -103,10 +103,11 @@ func bears(d topology.Declared, changes []change) error {
 	return d.Validate()
 }
 
-func (a *admission) complain(id, text string) {
-	if a.told[id] != text {
-		a.told[id] = text
-		a.log.Warn("member is left as it is", "node", id, "reason", text)
+// complain tells why a node is left as it is, once until it changes.
+func (a *admission) complain(id, reason string, err error) {
+	if a.told[id] != reason {
+		a.told[id] = reason
+		a.log.Warn("member is left as it is", "node", id, "reason", reason, "error", err)
 	}
 }
 
@@ -175,7 +176,7 @@ func (a *admission) decide(p *plan, c aCase, now time.Time) {
 func (a *admission) admitNew(p *plan, c aCase) {
 	l := *c.live
 	if c.mark != nil && c.mark.Admitted && !c.starts() {
-		a.complain(l.ID, "an operator removed it; restart its agent to bring it back")
+		a.complain(l.ID, "an operator removed it; restart its agent to bring it back", nil)
 		return
 	}
 	if l.Drain {
