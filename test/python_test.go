@@ -14,6 +14,7 @@ import (
 const (
 	pythonReader    = "../examples/python-reader"
 	topologyVectors = "../docs/spec/topology-vectors.json"
+	exponentials    = "../docs/spec/exponential-vectors.json"
 )
 
 // python returns the program, or skips the test; with SHARDD_REQUIRE_SERVICES=1
@@ -40,7 +41,7 @@ func reader(t *testing.T, program string, args ...string) result {
 // TestPythonReader: an implementation in another language, written from
 // docs/spec, finds the same owners, replicas and digests.
 func TestPythonReader(t *testing.T) {
-	files := append(vectorFiles(t), topologyVectors)
+	files := append(vectorFiles(t), topologyVectors, exponentials)
 	r := reader(t, "check.py", files...)
 	if got := strings.Count(r.stdout, " cases agree\n"); r.code != 0 || got != len(files) {
 		t.Errorf("%d of %d files agree, exit %d:\n%s%s", got, len(files), r.code, r.stdout, r.stderr)
@@ -70,6 +71,7 @@ func TestPythonReaderFinds(t *testing.T) {
 	f(one, `"mapping": "`, `"mapping": "0`)
 	f(one, `"digest": "`, `"digest": "0`)
 	f(rows, `"tables": ["53484f01`, `"tables": ["53484f02`)
+	f(exponentials, `"0000000000000`, `"1000000000000`)
 	f(topologyVectors, `"why": "corrupt"`, `"why": "unknown"`)
 }
 

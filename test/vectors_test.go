@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/shardd/shardd/internal/splitmix"
+	"github.com/shardd/shardd/jump"
 	"github.com/shardd/shardd/placement"
 	"github.com/shardd/shardd/ring"
 	"github.com/shardd/shardd/topology"
@@ -70,6 +71,7 @@ func tableVectors(t *testing.T) []vector {
 	redis := topology.Spec{Algorithm: topology.Slots, KeyHash: topology.CRC16, HashTag: "{}"}
 	rows := topology.Spec{Algorithm: topology.Slots, SlotCount: 512, Replicas: 3, ZoneAware: true}
 	zones := inZones(uneven, "z0", "z1", "z2", "z3")
+	twoZones := topology.Spec{Algorithm: topology.Slots, SlotCount: 256, Replicas: 3, ZoneAware: true}
 	return []vector{
 		{name: "maglev", about: "the first Maglev table of 251 entries: build it by the rules and compare, if you write tables",
 			table: chain(t, step{maglev, uneven}), further: aroundSlots(251)},
@@ -82,6 +84,8 @@ func tableVectors(t *testing.T) []vector {
 			table: chain(t, step{redis, uneven}), further: aroundSlots(16384)},
 		{name: "slots-rows", about: "512 slots with 3 replicas in rows, zones, after a drain and a new node",
 			table: chain(t, step{rows, zones}, step{rows, draining(zones, 4)}, step{rows, added(draining(zones, 4), "a-first")}), further: aroundSlots(512)},
+		{name: "slots-relaxed", about: "256 slots with 3 replicas in 2 zones: the order is that of the rows, also where it begins in one zone twice",
+			table: chain(t, step{twoZones, inZones(uneven, "east", "west")})},
 	}
 }
 
@@ -93,16 +97,18 @@ func jumpVectors(t *testing.T) []vector {
 		fine := topology.Spec{Algorithm: topology.Jump, JumpVariant: v, JumpUnit: 4}
 		zoned := topology.Spec{Algorithm: topology.Jump, JumpVariant: v, Replicas: 3, ZoneAware: true}
 		sparse := []topology.Node{{ID: "a", Weight: 1}, {ID: "b", Weight: 997}, {ID: "c", Weight: 1}, {ID: "d", Weight: 1}}
+		few := chain(t, step{spec, sparse}, step{spec, draining(sparse, 1)})
 		all = append(all,
 			vector{name: "jump-" + string(v), about: "jump without holes, 4 buckets a unit of weight", table: chain(t, step{fine, uneven})},
 			vector{name: "jump-" + string(v) + "-holes", about: "jump with holes: two nodes drained, one removed, one came back with less",
 				table: chain(t, step{spec, uneven}, step{spec, draining(draining(uneven, 2), 5)}, step{spec, slices.Delete(draining(draining(uneven, 2), 5), 1, 2)}, step{spec, weighted(draining(uneven, 2), 1, 1, 2, 3, 5, 6, 13)})},
-			vector{name: "jump-" + string(v) + "-sparse", about: "jump with 3 buckets of 1000: most keys meet none in 128 draws", mostKeys: 40,
-				table: chain(t, step{spec, sparse}, step{spec, draining(sparse, 1)})},
+			vector{name: "jump-" + string(v) + "-sparse", about: "jump with 3 buckets of 1000: most keys meet none in 128 draws; the further hashes do in the 128th, or would in the 129th", mostKeys: 40,
+				table: few, further: lastDraws(few)},
 			vector{name: "jump-" + string(v) + "-zones", about: "jump, 3 replicas in 2 zones of 5 and 2 nodes: the zone rule relaxed",
 				table: chain(t, step{zoned, inZones(uneven, "east", "west", "east")})})
 	}
-	return all
+	return append(all, vector{name: "jump-classic-rounding", about: "jump where the quotient of two doubles is just below the number that it should be", mostKeys: 8,
+		table: chain(t, step{topology.Spec{Algorithm: topology.Jump}, []topology.Node{{ID: "below", Weight: 64}, {ID: "from", Weight: 64}}}), further: roundedJumps()})
 }
 
 func edgeVectors(t *testing.T) []vector {
@@ -404,6 +410,53 @@ func extremeDraws(nodes []topology.Node) []uint64 {
 	for _, n := range nodes {
 		seed := splitmix.Mix(xxhash.Sum64String(n.ID))
 		hs = append(hs, seed, ^seed)
+	}
+	return hs
+}
+
+// lastDraws are hashes that meet their first live bucket in the last draw that
+// counts, and some that would in the draw after it.
+func lastDraws(table *placement.Table) []uint64 {
+	draw := jump.Hash
+	if table.Topology().Spec().JumpVariant == topology.JumpBack {
+		draw = jump.BackHash
+	}
+	row := table.Topology().Object(topology.KindJump).Entries(0)
+	firstLive := func(h uint64) int {
+		n := 1
+		for ; row[draw(h, len(row))] == topology.NoOwner; n++ {
+			h = splitmix.Mix(h + splitmix.Golden)
+		}
+		return n
+	}
+	last, after := []uint64(nil), []uint64(nil)
+	for h := uint64(0); len(last) < 4 || len(after) < 4; h++ {
+		switch firstLive(splitmix.Mix(h)) {
+		case jump.Draws:
+			last = append(last, splitmix.Mix(h))
+		case jump.Draws + 1:
+			after = append(after, splitmix.Mix(h))
+		}
+	}
+	return append(last[:4], after[:4]...)
+}
+
+// roundedJumps are hashes that jump from bucket 48 by exactly 49 * 2^31/d = 64,
+// if the numbers were real: the nearest double to 2^31/d, times 49, is below 64,
+// and so the next bucket is 63. The generator is run backwards to find them.
+func roundedJumps() []uint64 {
+	const lcg, d = 2862933555777941757, 49 << 25
+	inverse := uint64(lcg)
+	for range 5 {
+		inverse *= 2 - lcg*inverse // Newton: each step doubles the bits that are right
+	}
+	var hs []uint64
+	for draw := splitmix.Source(4); len(hs) < 6; {
+		second := uint64(d-1)<<33 | draw.Next()>>31
+		first := (second - 1) * inverse
+		if h := (first - 1) * inverse; (1<<31)/(first>>33+1) == 48 && jump.Hash(h, 128) == 63 {
+			hs = append(hs, h)
+		}
 	}
 	return hs
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the reader over vectors: python3 check.py ../../docs/spec/topology-vectors.json ../../docs/spec/vectors/*.json
+"""Runs the reader over vectors: python3 check.py ../../docs/spec/*.json ../../docs/spec/vectors/*.json
 
 Prints a line for each file, and for each mistake; exit code 1 if there was one.
 """
@@ -40,11 +40,19 @@ def encodings(v):
         require(why == r['why'], f'{r["name"]}: {why}')
     return sum(map(len, v.values()))
 
+def exponential(v):
+    for x, e in v['exponential']:
+        require(shardd.exponential(int(x, 16)) == int(e, 16), f'exponential of {x}')
+    return len(v['exponential'])
+
+CHECKS = {'refused': encodings, 'exponential': exponential, 'mapping': mapping}
+
 def main(paths):
     wrong = 0
     for path in paths:
         with open(path, encoding='utf-8') as f: v = json.load(f)
-        try: print(f'{path}: {encodings(v) if "refused" in v else mapping(v)} cases agree')
+        check, = (CHECKS[part] for part in CHECKS if part in v)
+        try: print(f'{path}: {check(v)} cases agree')
         except ValueError as e: wrong, _ = 1, print(f'{path}: {e}')
     return wrong
 
