@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime is the time that the calling thread has been running. The thread must
+// ThreadTime is the time that the calling thread has been running. The thread must
 // be locked to the goroutine. getrusage would not do: it counts ticks.
-func cpuTime() time.Duration {
+func ThreadTime() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
 		return time.Duration(time.Now().UnixNano())

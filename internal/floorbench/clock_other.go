@@ -4,6 +4,6 @@ package floorbench
 
 import "time"
 
-// cpuTime stands for the time that the calling thread has been running; here it
+// ThreadTime stands for the time that the calling thread has been running; here it
 // is the time that has passed, so the machine should have nothing else to do.
-func cpuTime() time.Duration { return time.Duration(time.Now().UnixNano()) }
+func ThreadTime() time.Duration { return time.Duration(time.Now().UnixNano()) }

@@ -63,11 +63,11 @@ func warm(keys []string, pass Pass) (*pairs, error) {
 
 // run times one pair. The thread must be locked to the goroutine.
 func (p *pairs) run() {
-	t0 := cpuTime()
+	t0 := ThreadTime()
 	p.sum += p.floor(p.keys)
-	t1 := cpuTime()
+	t1 := ThreadTime()
 	p.sum += p.pass(p.keys)
-	t2 := cpuTime()
+	t2 := ThreadTime()
 	f, s := perKey(t1-t0, p.keys), perKey(t2-t1, p.keys)
 	p.ratios = append(p.ratios, s/f)
 	p.base = append(p.base, f)
