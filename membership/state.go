@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/shardd/shardd/placement"
 	"github.com/shardd/shardd/topology"
 )
 
@@ -45,6 +46,10 @@ func (s State) Apply(e Edit) (State, error) {
 	}
 	if s.Declared, err = Normal(next); err != nil {
 		return State{}, err
+	}
+	// What could never be published would stand in the way of later edits.
+	if err := placement.Check(s.Head, s.Declared); err != nil {
+		return State{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	s.Invalid = nil
 	s.Generation++

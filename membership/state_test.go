@@ -98,3 +98,24 @@ func TestETag(t *testing.T) {
 		t.Errorf("ETag %s", got)
 	}
 }
+
+// TestApplyRefusesWhatCannotBePublished: a table too small for the weights is
+// found out before the edit stands, not when a version shall be made of it.
+func TestApplyRefusesWhatCannotBePublished(t *testing.T) {
+	s := membership.State{Declared: declared(3), Generation: 4}
+	starving := declared(3)
+	starving.Spec = topology.Spec{Algorithm: topology.Maglev, TableSize: 3}
+	starving.Nodes[0].Weight = 17
+	var field *topology.FieldError
+	if _, err := s.Apply(membership.ReplaceAll(starving)); !errors.Is(err, membership.ErrInvalid) || !errors.As(err, &field) {
+		t.Errorf("a node that would own nothing: %v", err)
+	}
+	starving.Nodes[0].Weight = 1
+	even, err := s.Apply(membership.ReplaceAll(starving))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := even.Apply(membership.SetWeight("n01", 17)); !errors.Is(err, membership.ErrInvalid) {
+		t.Errorf("a weight that starves another node: %v", err)
+	}
+}

@@ -138,7 +138,7 @@ func TestLedgerSets(t *testing.T) {
 		{"two copies, none needless", []int{0, 3}, []int{4, 1}, 2, 0, 0, map[[2]int]int{{0, 4}: 1, {3, 1}: 1}},
 		{"two copies, one needless", []int{0, 1}, []int{4, 2}, 2, 1, 0, map[[2]int]int{{1, 4}: 1, {0, 2}: 1}},
 		{"more replicas", []int{0}, []int{0, 1, 4}, 2, 0, 0, map[[2]int]int{{-1, 1}: 1, {-1, 4}: 1}},
-		{"fewer replicas", []int{0, 1, 2}, []int{0}, 0, 0, 0, nil},
+		{"fewer replicas", []int{0, 1, 2}, []int{0}, 0, 0, 0, map[[2]int]int{{1, -1}: 1, {2, -1}: 1}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -66,6 +66,11 @@ func (l *ledger) move(amount units, a, b int) {
 			l.needless.add(amount)
 		}
 	}
+	l.flow(amount, a, b)
+}
+
+// flow books who hands over; -1 = nobody.
+func (l *ledger) flow(amount units, a, b int) {
 	k := flowKey(a, b)
 	f := l.flows[k]
 	f.add(amount)
@@ -97,6 +102,7 @@ func (l *ledger) set(amount units, a, b []int) {
 	}
 	for _, x := range l.leaving[min(len(l.entering), len(l.leaving)):] {
 		l.out[x].add(amount)
+		l.flow(amount, x, -1)
 	}
 }
 

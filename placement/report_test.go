@@ -250,3 +250,31 @@ func TestHRWBound(t *testing.T) {
 		}
 	})
 }
+
+// Copies that nobody takes, with fewer replicas than before, are flows to nobody,
+// so that each node's flows add up to what it gives and takes.
+func TestFlowsToNobody(t *testing.T) {
+	a := first(t, specOf("ring:40 r3"), someNodes(5))
+	for _, to := range []struct {
+		spec string
+		n    int
+	}{{"ring:40", 5}, {"ring:40 r2", 6}, {"maglev:251", 4}, {"jump", 5}, {"ring:40 r3", 2}} {
+		r, err := MovementWith(a, after(t, a, specOf(to.spec), someNodes(to.n)), MovementOptions{MaxFlows: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, out := map[string]float64{}, map[string]float64{}
+		for _, f := range r.Flows {
+			in[f.To] += f.Share
+			out[f.From] += f.Share
+		}
+		for _, n := range r.Nodes {
+			if !within(in[n.ID], n.In, 1e-9) || !within(out[n.ID], n.Out, 1e-9) {
+				t.Errorf("%s: node %s takes %v in flows of %v, gives %v of %v", to.spec, n.ID, in[n.ID], n.In, out[n.ID], n.Out)
+			}
+		}
+		if in[""] == 0 {
+			t.Errorf("%s: nobody drops a copy", to.spec)
+		}
+	}
+}
