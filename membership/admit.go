@@ -12,8 +12,8 @@ type sighting struct {
 	present bool
 	owner   string    // of the process that is or was there
 	since   time.Time // of present with this owner, or of absent
-	losses  int       // in close succession
-	lostAt  time.Time // the last one
+	losses  int       // for at least Down, in close succession
+	lostAt  time.Time // when the last one began
 }
 
 // sight takes note of who is there.
@@ -29,7 +29,7 @@ func (a *admission) sight(roll Roll, now time.Time) {
 		if s := a.seen[id]; s == nil {
 			a.seen[id] = &sighting{present: owner != "", owner: owner, since: now}
 		} else {
-			s.see(owner, now, a.c.Settle)
+			s.see(owner, now, a.c)
 		}
 	}
 	for id := range a.seen {
@@ -40,20 +40,22 @@ func (a *admission) sight(roll Roll, now time.Time) {
 	}
 }
 
-// see notes a loss, a return or another process. Losses count together while one
-// follows another within four settles.
-func (s *sighting) see(owner string, now time.Time, settle time.Duration) {
+// see notes a loss, a return or another process. A loss that was too short to be
+// declared does not count; others count together while one follows another
+// within four settles.
+func (s *sighting) see(owner string, now time.Time, c AdmissionConfig) {
 	present := owner != ""
 	if present == s.present && (!present || owner == s.owner) {
 		return
 	}
-	if !present {
-		if now.Sub(s.lostAt) > 4*settle {
+	if present && !s.present && now.Sub(s.since) >= c.Down {
+		if s.since.Sub(s.lostAt) > 4*c.Settle {
 			s.losses = 0
 		}
 		s.losses++
-		s.lostAt = now
-	} else {
+		s.lostAt = s.since
+	}
+	if present {
 		s.owner = owner
 	}
 	s.present, s.since = present, now
@@ -157,10 +159,20 @@ func (c aCase) ours() bool {
 	return c.mark != nil && (c.node.State == c.mark.State || c.node.State == c.mark.Next || c.node.State == topology.StateActive)
 }
 
+// removedFor is how long admission remembers a member that an operator removed,
+// once its lease is lost.
+const removedFor = time.Hour
+
 // decide says what to do about one node.
 func (a *admission) decide(p *plan, c aCase, now time.Time) {
 	switch {
 	case c.node == nil && c.live == nil:
+		// Its process may have lost its lease for a moment only, and must not
+		// come back as if it were new.
+		if away := now.Sub(c.seen.since); away < removedFor {
+			p.dueIn(removedFor - away)
+			return
+		}
 		p.marks = append(p.marks, Mark{ID: c.mark.ID, Remove: true})
 	case c.node == nil:
 		a.admitNew(p, c)
@@ -213,6 +225,7 @@ func (a *admission) absent(p *plan, c aCase, now time.Time) {
 		case away < s.after:
 			p.dueIn(s.after - away)
 		case c.node.State == topology.StateLeft:
+			p.marks = append(p.marks, Mark{ID: c.node.ID, Remove: true})
 			p.nodes = append(p.nodes, change{id: c.node.ID, gone: true, why: "is forgotten"})
 			return
 		default:

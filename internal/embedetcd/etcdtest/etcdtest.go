@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -65,6 +66,7 @@ func (p *Process) Run(t testing.TB) {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	p.waitListening(t)
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{p.Endpoint}, Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
@@ -82,6 +84,21 @@ func (p *Process) Run(t testing.TB) {
 		case ctx.Err() != nil:
 			text, _ := os.ReadFile(filepath.Join(p.dir, "log"))
 			t.Fatalf("%s does not answer: %v\n%s", Program, err, text)
+		}
+	}
+}
+
+// waitListening waits for the socket: a client that is refused once tries again
+// only a second later.
+func (p *Process) waitListening(t testing.TB) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
+		c, err := net.DialTimeout("tcp", strings.TrimPrefix(p.Endpoint, "http://"), time.Second)
+		if err == nil {
+			shut(c)
+			return
 		}
 	}
 }
