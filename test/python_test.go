@@ -41,7 +41,7 @@ func reader(t *testing.T, program string, args ...string) result {
 // TestPythonReader: an implementation in another language, written from
 // docs/spec, finds the same owners, replicas and digests.
 func TestPythonReader(t *testing.T) {
-	files := append(vectorFiles(t), topologyVectors, exponentials)
+	files := append(vectorFiles(t), topologyVectors, exponentials, refusedPath)
 	r := reader(t, "check.py", files...)
 	if got := strings.Count(r.stdout, " cases agree\n"); r.code != 0 || got != len(files) {
 		t.Errorf("%d of %d files agree, exit %d:\n%s%s", got, len(files), r.code, r.stdout, r.stderr)

@@ -45,7 +45,14 @@ def exponential(v):
         require(shardd.exponential(int(x, 16)) == int(e, 16), f'exponential of {x}')
     return len(v['exponential'])
 
-CHECKS = {'refused': encodings, 'exponential': exponential, 'mapping': mapping}
+def refused(v):
+    for r in v['mappings_refused']:
+        try: shardd.Mapping(bytes.fromhex(r['topology']), [bytes.fromhex(b) for b in r['tables']])
+        except ValueError: continue
+        raise ValueError(f'{r["name"]}: accepted')
+    return len(v['mappings_refused'])
+
+CHECKS = {'mappings_refused': refused, 'refused': encodings, 'exponential': exponential, 'mapping': mapping}
 
 def main(paths):
     wrong = 0

@@ -123,6 +123,8 @@ class Mapping:
     def slots(self):
         count = self.spec[4]
         rows = self.rows(1, self.replicas, count)
+        held = [[o for o in slot if o is not None] for slot in zip(*rows)]
+        require(all(slot[:len(h)] == tuple(h) and len(set(h)) == len(h) for slot, h in zip(zip(*rows), held)), 'a node twice in a slot, or a row missing')
         cells = [o for slot in zip(*rows) for o in slot]
         return lambda h: turned(cells, (h * count >> 64) * self.replicas), [u32(count)] + [u16(o) for row in rows for o in row]
 
