@@ -12,7 +12,7 @@ import (
 // It does not probe the nodes of an empty tier: that is health's task, which
 // makes the tier's next picker when a node is well again.
 func First(now time.Duration, seed uint64, exclude []*Node, tiers ...Picker) (Ticket, error) {
-	err := error(ErrNoNode)
+	err := ErrNoNode
 	for _, p := range tiers {
 		var t Ticket
 		if t, err = p.Pick(now, seed, exclude); err == nil || !errors.Is(err, ErrNoNode) {

@@ -141,7 +141,7 @@ func (c *candidate) take(now time.Duration) Ticket {
 	if c.starter != nil {
 		c.starter.Start(int(c.index), now)
 	}
-	slot, word := n.slots.take(n.flight.Add(1), now)
+	slot, word := n.occupy(n.flight.Add(1), now)
 	return Ticket{c: c, slot: slot, word: word, start: now}
 }
 

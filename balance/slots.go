@@ -58,18 +58,18 @@ func age(w uint64, now time.Duration) time.Duration {
 	return max(0, time.Duration(ticks)<<tickShift)
 }
 
-// take occupies a slot; open is the number of requests in flight with this one.
-func (s *slots) take(open int64, start time.Duration) (*atomic.Uint64, uint64) {
+// occupy takes a slot; open is the number of requests in flight with this one.
+func (s *slots) occupy(open int64, start time.Duration) (*atomic.Uint64, uint64) {
 	for i := range int64(len(s.near)) {
 		slot := &s.near[uint64(open+i)%uint64(len(s.near))]
-		if w, ok := occupy(slot, start); ok {
+		if w, ok := takeSlot(slot, start); ok {
 			return slot, w
 		}
 	}
-	return s.takeFar(open, start)
+	return s.occupyFar(open, start)
 }
 
-func occupy(slot *atomic.Uint64, start time.Duration) (uint64, bool) {
+func takeSlot(slot *atomic.Uint64, start time.Duration) (uint64, bool) {
 	w := slot.Load()
 	if w&busy != 0 {
 		return 0, false
@@ -78,7 +78,7 @@ func occupy(slot *atomic.Uint64, start time.Duration) (uint64, bool) {
 	return next, slot.CompareAndSwap(w, next)
 }
 
-func (s *slots) takeFar(open int64, start time.Duration) (*atomic.Uint64, uint64) {
+func (s *slots) occupyFar(open int64, start time.Duration) (*atomic.Uint64, uint64) {
 	for {
 		t := s.far.Load()
 		if slot, w := t.take(open, start); slot != nil {
@@ -107,7 +107,7 @@ func (t *table) take(open int64, start time.Duration) (*atomic.Uint64, uint64) {
 	at := splitmix.Mix(uint64(open)*splitmix.Golden + uint64(start))
 	for i := range t.slots {
 		slot := &t.slots[(at+uint64(i))&uint64(len(t.slots)-1)]
-		if w, ok := occupy(slot, start); ok {
+		if w, ok := takeSlot(slot, start); ok {
 			return slot, w
 		}
 	}

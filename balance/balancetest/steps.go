@@ -168,7 +168,7 @@ func (w *world) end(r *rand.Rand, tk balance.Ticket) {
 		func() {
 			defer func() { _ = recover() }()
 			defer func() { tk.Done(w.now(r), balance.Outcome{Result: balance.Failure}) }()
-			panic("the request's code")
+			panic("the request's code") //nolint:forbidigo // a panic between pick and Done is what is tested
 		}()
 	case 4:
 		twin := tk

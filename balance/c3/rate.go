@@ -178,12 +178,11 @@ func (l *limiter) settled(now time.Duration, r rate) bool {
 // the last cut: quickly up to the rate of the last cut, flat around it, and
 // quickly on.
 func (l *limiter) curve(now time.Duration, r rate) float64 {
-	dt := 0.0
+	var cut time.Duration // before the first cut, absim counts from time 0
 	if l.wasCut {
-		dt = float64(decay.Elapsed(l.cut, now)) / 1e6
-	} else {
-		dt = float64(max(0, now)) / 1e6 // absim counts from time 0
+		cut = l.cut
 	}
+	dt := float64(decay.Elapsed(cut, now)) / 1e6
 	x := min(dt, 1e5) - math.Cbrt(l.peak*r.Beta/r.Scale)
 	return r.Scale*x*x*x + l.peak
 }

@@ -122,7 +122,8 @@ func (s *server) learn(begin, end int64, o balance.Outcome) bool {
 		s.push(sample{sum: s.newest().sum + latency, end: end})
 	}
 	first, last, n := s.ring[s.head], s.newest(), int64(s.size)
-	avg, rate := s.avg.Load(), int64(scaleUnit) // of 1 request per second
+	var avg int64
+	rate := int64(scaleUnit) // of 1 request per second
 	switch {
 	case end > first.end:
 		if n == window || end-first.end >= second {
