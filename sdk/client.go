@@ -24,6 +24,7 @@ type Client struct {
 	src    Source
 	logger hclog.Logger
 	hooks  Hooks
+	saver  *saver // nil = no snapshot file
 
 	cancel context.CancelFunc // ends the watch
 	done   chan struct{}      // closed when the watch has ended
@@ -43,7 +44,8 @@ type Client struct {
 }
 
 // New returns a client that follows src. It does no I/O and never waits: it
-// starts one goroutine, which watches src until Close. Lookups return
+// starts one goroutine, which watches src until Close (and two with
+// WithSnapshot). Lookups return
 // ErrNotReady until the first topology is there; see WaitReady. The error says
 // that src is nil.
 func New(src Source, opts ...Option) (*Client, error) {
@@ -62,6 +64,7 @@ func New(src Source, opts ...Option) (*Client, error) {
 		done: make(chan struct{}), ready: make(chan struct{}), closed: make(chan struct{}),
 		subs: make(map[*subscriber]struct{})}
 	c.snap.Store(errorSnapshot(ErrNotReady))
+	c.startSaver(o.snapshot)
 	go c.watch(WithReport(ctx, c.problem))
 	return c, nil
 }
@@ -90,7 +93,7 @@ func (c *Client) WaitReady(ctx context.Context) error {
 func (c *Client) Topology() *topology.Topology { return c.snap.Load().topology() }
 
 // Close ends the watch and all callbacks and waits for them, so that no
-// goroutine of the client is left, save that a callback may call Close itself:
+// goroutine of the client is left and the snapshot file has the newest version, save that a callback may call Close itself:
 // then it waits for the watch alone, and each callback that is running ends
 // with its call. Lookups return ErrClosed from now on; Routes got before stay
 // valid. Close may be called more than once; the error is always nil.
@@ -106,6 +109,7 @@ func (c *Client) Close() error {
 	}
 	c.mu.Unlock()
 	<-c.done
+	c.saver.wait()
 	if !c.callers.inside() {
 		c.calls.Wait()
 	}
@@ -126,6 +130,7 @@ const retryPause = time.Second
 
 func (c *Client) watch(ctx context.Context) {
 	defer close(c.done)
+	c.loadSnapshot()
 	for {
 		err := c.src.Watch(ctx, c.snap.Load().ref(), c.offer)
 		if ctx.Err() != nil {
@@ -152,7 +157,11 @@ func jitter(d time.Duration, chance float64) time.Duration {
 
 // offer is what the source calls with a topology, and with nil to confirm the
 // one that is held.
-func (c *Client) offer(t *topology.Topology) error {
+func (c *Client) offer(t *topology.Topology) error { return c.consider(t, time.Time{}) }
+
+// consider takes t or says why not. savedAt is zero for what a source brings,
+// and when a source last said that it is the newest for a snapshot.
+func (c *Client) consider(t *topology.Topology, savedAt time.Time) error {
 	c.taking.Lock()
 	defer c.taking.Unlock()
 	current := c.snap.Load()
@@ -175,7 +184,7 @@ func (c *Client) offer(t *topology.Topology) error {
 	if err != nil {
 		return c.refuse(held, t, err)
 	}
-	if err := c.install(newSnapshot(table)); err != nil {
+	if err := c.install(newSnapshot(table), savedAt); err != nil {
 		return err
 	}
 	c.tookOver(held, t, time.Since(start))
@@ -183,7 +192,7 @@ func (c *Client) offer(t *topology.Topology) error {
 }
 
 // install makes s what lookups go by, and tells the subscribers.
-func (c *Client) install(s *snapshot) error {
+func (c *Client) install(s *snapshot, savedAt time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.isClosed() {
@@ -194,6 +203,11 @@ func (c *Client) install(s *snapshot) error {
 	c.pinned = t.ClusterID()
 	now := time.Now()
 	c.state.took(t, now)
+	if savedAt.IsZero() {
+		c.saver.keep(t, now)
+	} else {
+		c.state.fromSnapshot(t, savedAt)
+	}
 	c.logged = ""
 	if c.state.Taken == 1 {
 		close(c.ready)
@@ -218,7 +232,9 @@ func (c *Client) confirm(held topology.Ref) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.state.confirmed(time.Now())
+	now := time.Now()
+	c.state.confirmed(now)
+	c.saver.keep(c.snap.Load().topology(), now)
 	c.logged = ""
 	return nil
 }

@@ -65,7 +65,7 @@ func testLifeOfAClient(t *testing.T) {
 	if r.Version() != first.Version() || r.Topology() != first {
 		t.Fatal("a route that was kept changed its version")
 	}
-	want := sdk.State{Cluster: "cache", Held: second.Ref(), Nodes: 4, Taken: 2}
+	want := sdk.State{Cluster: "cache", Held: second.Ref(), Nodes: 4, Taken: 2, Origin: sdk.OriginSource}
 	got := c.State()
 	got.TakenAt, got.ConfirmedAt = time.Time{}, time.Time{}
 	if diff := cmp.Diff(want, got); diff != "" {

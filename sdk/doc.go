@@ -1,7 +1,8 @@
 // Package sdk follows the topology of a cluster and routes keys by it, in the
 // process that has the keys: no network hop, no lock and no allocation per key.
 //
-// A [Client] takes topologies from a [Source] (sdk/etcdsource, sdk/httpsource),
+// A [Client] takes topologies from a [Source] (sdk/etcdsource, sdk/httpsource,
+// sdk/filesource),
 // checks them, builds the lookup table away from the lookups, and swaps one
 // pointer. [Client.Route] loads that pointer, hashes the key and locates it.
 //
@@ -17,6 +18,9 @@
 //     nothing: lookups go on by the last good topology, and [Client.Age] tells
 //     how old it is. Only a topology that says so leaves a client without nodes
 //     ([ErrNoNodes]), and the next one with nodes mends it.
+//   - With a snapshot file ([WithSnapshot]) that holds across restarts, too: a
+//     client starts from what the process before held and only goes on from
+//     there. [State] says so, and how old it is.
 //   - Every call works on one snapshot. Nothing handed out changes later.
 //
 // # Cost
@@ -24,7 +28,8 @@
 // Route is one atomic load, the hash and the lookup of the algorithm (package
 // placement); see BenchmarkRoute. A new version costs one table build in the
 // goroutine of the source; two tables are in memory until the old one is
-// collected.
+// collected. A snapshot file is written in a goroutine of its own, at most once a
+// second.
 //
 // # What it does not do
 //

@@ -15,6 +15,8 @@ type options struct {
 	logger hclog.Logger
 	pinned topology.ClusterID
 	hooks  Hooks
+
+	snapshot string
 }
 
 // WithLogger sets the logger. The default, and nil, is to log nothing.
@@ -43,6 +45,7 @@ type Hooks struct {
 	// OnRefused is called for every topology that is refused.
 	OnRefused func(*RefusedError)
 	// OnProblem is called for every problem that the source reports, and
-	// with the error of a Watch that returned early.
+	// with the error of a Watch that returned early or a snapshot file that
+	// cannot be used.
 	OnProblem func(error)
 }

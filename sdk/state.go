@@ -15,6 +15,11 @@ type State struct {
 	TakenAt     time.Time // when Held was taken; zero = never
 	ConfirmedAt time.Time // when the source last said that Held is the newest, or brought it
 
+	// Origin is where Held came from. A snapshot counts as the source's as
+	// soon as the source confirms it.
+	Origin   Origin
+	Snapshot SnapshotState // zero without WithSnapshot
+
 	Taken   uint64 // topologies taken so far
 	Refused uint64 // topologies refused so far
 
@@ -33,8 +38,14 @@ func (s *State) took(t *topology.Topology, now time.Time) {
 	s.confirmed(now)
 }
 
+// fromSnapshot says that t, just taken, comes from the snapshot file.
+func (s *State) fromSnapshot(t *topology.Topology, savedAt time.Time) {
+	s.ConfirmedAt, s.Origin = savedAt, OriginSnapshot
+	s.Snapshot.Saved, s.Snapshot.SavedAt = t.Ref(), savedAt
+}
+
 func (s *State) confirmed(now time.Time) {
-	s.ConfirmedAt = now
+	s.ConfirmedAt, s.Origin = now, OriginSource
 	s.Problem, s.ProblemAt = nil, time.Time{}
 }
 
@@ -48,7 +59,8 @@ func (c *Client) State() State {
 // Age returns the time since the source last brought the topology or confirmed
 // that it is the newest, 0 if none is held. Some seconds are normal; an age that
 // grows means that the source is out of reach or sends what is refused, which
-// State says. Lookups go on by the old topology.
+// State says. Right after a start from a snapshot it counts from when the source
+// confirmed that to the process before. Lookups go on by the old topology.
 func (c *Client) Age() time.Duration {
 	s := c.State()
 	if s.ConfirmedAt.IsZero() {
