@@ -28,6 +28,13 @@ type ControllerConfig struct {
 	// with the cluster, as Admission says; nil = nodes come by edits only.
 	Roster    Roster
 	Admission AdmissionConfig
+	// Epochs, if it is there, lets the leader present what it has seen, and
+	// raise the epoch by itself on trusted evidence that the store went back,
+	// at most once in BumpInterval; nil = it only stops publishing.
+	Epochs Epochs
+	// Recall returns the newest version that this process has kept, for the
+	// movement report of a bump; nil, and a nil version = none.
+	Recall func() *topology.Topology
 	// Logger; nil = none.
 	Logger hclog.Logger
 	// Now is the clock for Cause.At, which decides nothing; nil = time.Now.
@@ -44,6 +51,8 @@ type Controller struct {
 	status Status
 	newest topology.Ref     // the newest version seen by this process
 	prev   *placement.Table // of the head, kept between versions
+	bumped time.Time        // when this process raised the epoch last
+	retry  time.Duration    // after which a refusal is to be looked at again; 0 = not by time
 }
 
 // Status says what a controller does, for readiness and messages.
@@ -159,9 +168,19 @@ func (c *Controller) serve(ctx context.Context, l Leadership) error {
 	}
 	for {
 		var s State
+		var again <-chan time.Time
+		if c.retry > 0 {
+			again = time.After(c.retry)
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-again:
+			s, err := c.c.Store.Load(ctx)
+			if err := c.answerUntil(ctx, l, s, err); err != nil {
+				return err
+			}
+			continue
 		case err := <-watch:
 			return err
 		case err := <-admission:

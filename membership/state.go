@@ -23,11 +23,14 @@ func etag(s State) string {
 // Apply returns the state that the edit makes of s, its generation raised by
 // one. It is what Store.Declare does between reading and writing, for those who
 // implement a store; s is not changed. Errors: ErrConflict if the edit was made
-// from another generation, ErrInvalid, ErrCorrupt if s.Invalid stands in the
+// from another generation, ErrFrozen, ErrInvalid, ErrCorrupt if s.Invalid stands in the
 // way, whatever Edit.Apply returned.
 func (s State) Apply(e Edit) (State, error) {
 	if e.Expect != 0 && e.Expect != s.Generation {
 		return State{}, fmt.Errorf("%w: version changed: the declared state has generation %d, the edit was made from %d; read it again and decide anew", ErrConflict, s.Generation, e.Expect)
+	}
+	if e.HeedFreeze && s.Frozen != nil {
+		return State{}, s.Frozen.Err()
 	}
 	if s.Invalid != nil && !e.Whole {
 		return State{}, fmt.Errorf("%w: %w; replace the declared state as a whole", ErrCorrupt, s.Invalid)
@@ -95,11 +98,12 @@ type Position struct {
 	Head       topology.Ref // zero before the first version
 	Generation uint64       // of the declared state
 	Applied    uint64       // what Head answers
+	Standing   Standing     // what forbids publication
 }
 
 // Position returns where the cluster stands.
 func (s State) Position() Position {
-	p := Position{ID: s.ID, Epoch: s.Epoch, History: s.History, Generation: s.Generation, Applied: s.Applied}
+	p := Position{ID: s.ID, Epoch: s.Epoch, History: s.History, Generation: s.Generation, Applied: s.Applied, Standing: s.Standing}
 	if s.Head != nil {
 		p.Head = s.Head.Ref()
 	}
@@ -107,9 +111,16 @@ func (s State) Position() Position {
 }
 
 // Check says why pub must not be written at p, or returns nil: ErrConflict if it
-// was made from another position, ErrInvalid if it does not continue the chain.
+// was made from another position, ErrWentBack or ErrFrozen if nothing is to be
+// published, ErrInvalid if it does not continue the chain.
 // For those who implement a store.
 func (p Position) Check(pub Publication) error {
+	if err := p.Standing.Err(p.Head); err != nil {
+		return err
+	}
+	if err := p.Standing.Frozen.Err(); err != nil {
+		return err
+	}
 	switch {
 	case pub.Expect != p.Head:
 		return fmt.Errorf("%w: the head is %s, the version was made from %s; load again", ErrConflict, p.Head, pub.Expect)

@@ -22,6 +22,7 @@ func (e *refusedError) Unwrap() error { return e.err }
 // step answers one state: with a version, with nothing because nothing changed,
 // or with a reason in Status. An error is worth another try on fresh state.
 func (c *Controller) step(ctx context.Context, l Leadership, s State) error {
+	c.retry = 0
 	err := c.see(ctx, &s)
 	if err == nil {
 		err = c.answer(ctx, l, &s)
@@ -54,7 +55,7 @@ func (c *Controller) see(ctx context.Context, s *State) error {
 		*s = fresh
 	}
 	if err := behind(c.newest, s.Position()); err != nil {
-		return &refusedError{err}
+		return c.present(ctx, s, err)
 	}
 	c.newest = s.Position().Head
 	return nil
@@ -72,12 +73,18 @@ func behind(seen topology.Ref, p Position) error {
 	case head.Version.Epoch > seen.Version.Epoch:
 		return nil
 	case head.Version.Compare(seen.Version) <= 0 || head.History != seen.History:
-		return fmt.Errorf("%w: the store went back: its head is %s, this process has seen %s; nothing is published until the epoch is raised", ErrConflict, head, seen)
+		return fmt.Errorf("%w: the store went back: its head is %s, this process has seen %s; nothing is published until the epoch is raised", ErrWentBack, head, seen)
 	}
 	return nil
 }
 
 func (c *Controller) answer(ctx context.Context, l Leadership, s *State) error {
+	if len(s.Shown) > 0 {
+		return c.heal(ctx, l, s)
+	}
+	if s.Frozen != nil {
+		return c.frozen(s)
+	}
 	if s.Invalid != nil {
 		return &refusedError{s.Invalid}
 	}

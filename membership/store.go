@@ -64,6 +64,7 @@ type State struct {
 	// written by a later release); nil normally. Head is valid all the same.
 	// Declared then has the cluster's name only; an Edit with Whole mends it.
 	Invalid error
+	Standing
 }
 
 // ETag returns the state's entity tag, `"EPOCH.SEQ+GENERATION"` with quotes.
@@ -99,6 +100,10 @@ type Edit struct {
 	// Whole says that Apply ignores what it is given, so that the edit can
 	// stand in for declared state that cannot be read (State.Invalid).
 	Whole bool
+	// HeedFreeze refuses the edit with ErrFrozen while the cluster is frozen.
+	// Without it a frozen cluster takes the edit, and publishes it when it is
+	// unfrozen: so nodes may come and go.
+	HeedFreeze bool
 	// Replace names nodes that take over from others, old id to new id, as a
 	// hint for the placement (placement.UpdateOptions.Replace).
 	Replace map[string]string
@@ -125,8 +130,8 @@ type Store interface {
 	// whatever Edit.Apply returned.
 	Declare(ctx context.Context, e Edit) (State, error)
 	// Publish writes p under the leadership, or nothing. Errors: ErrConflict
-	// (head or meta changed), ErrNotLeader, ErrTooLarge, ErrInvalid (p does
-	// not continue the chain). After ErrUnreachable the outcome is unknown:
+	// (head or meta changed), ErrNotLeader, ErrWentBack, ErrFrozen,
+	// ErrTooLarge, ErrInvalid (p does not continue the chain). After ErrUnreachable the outcome is unknown:
 	// Load tells.
 	Publish(ctx context.Context, l Leadership, p Publication) error
 	// Watch calls fn with the state now and after every change of head or
@@ -201,10 +206,16 @@ type Directory interface {
 	// WatchNames calls fn with the names of all clusters now and after every
 	// change, latest wins.
 	WatchNames(ctx context.Context, fn func([]string) error) error
+	// Delete removes a cluster with all that was published, if it still has
+	// this id. Clients keep what they have; a cluster of the same name made
+	// later has another id, and they refuse it. ErrNoCluster, ErrConflict
+	// (another id).
+	Delete(ctx context.Context, cluster string, id topology.ClusterID) error
 }
 
 // ClusterStore is everything a cluster's store offers.
 type ClusterStore interface {
 	Store
 	Reader
+	Epochs
 }

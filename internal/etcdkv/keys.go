@@ -49,6 +49,9 @@ func DirectoryPrefix(prefix string) (string, error) {
 	return prefix + "/" + directoryDir + "/", err
 }
 
+// All is the prefix of all keys of the cluster.
+func (k Keys) All() string { return k.base }
+
 // Meta is the key of the cluster's identity.
 func (k Keys) Meta() string { return k.base + "meta" }
 
@@ -69,6 +72,9 @@ func (k Keys) Versions() string { return k.base + "topology/" }
 
 // Chain is the key of one version's digest.
 func (k Keys) Chain(v topology.Version) string { return k.base + "chain/" + v.String() }
+
+// Links is the prefix of the digests of one epoch.
+func (k Keys) Links(epoch uint64) string { return fmt.Sprintf("%schain/%d.", k.base, epoch) }
 
 // Part is the key of one part of a content.
 func (k Keys) Part(d topology.Digest, part int) string {

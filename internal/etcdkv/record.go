@@ -19,6 +19,10 @@ type Meta struct {
 	ID      topology.ClusterID `json:"id"`
 	Epoch   uint64             `json:"epoch"`
 	History topology.History   `json:"history"`
+	// Standing is the store's own, opaque here. It lies in meta because every
+	// write of the leader compares meta.
+	Standing json.RawMessage `json:"standing,omitempty"`
+	Edit     string          `json:"edit,omitempty"` // drawn anew with every write, so that a writer recognises its own
 }
 
 // Declared points at the declared state.

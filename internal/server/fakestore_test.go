@@ -110,6 +110,40 @@ func (f *fakeStore) Descends(_ context.Context, ref topology.Ref) (bool, error) 
 	return f.chain[ref], f.err
 }
 
+func (f *fakeStore) Show(_ context.Context, s membership.Shown) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return false, f.err
+	}
+	inChain := false
+	for ref := range f.chain {
+		inChain = inChain || ref.Version == s.Ref.Version && ref.Digest == s.Ref.Digest
+	}
+	if !f.st.Position().WentBack(s.Ref, inChain) {
+		return false, nil
+	}
+	changed, err := f.st.Admit(f.st.Epoch, s)
+	if changed {
+		close(f.changed)
+		f.changed = make(chan struct{})
+	}
+	return err == nil, err
+}
+
+func (f *fakeStore) Bump(context.Context, membership.Leadership, membership.Bump) error {
+	return membership.ErrNotLeader
+}
+
+func (f *fakeStore) Freeze(context.Context, *membership.Freeze) (membership.State, error) {
+	st, _, err := f.read()
+	return st, err
+}
+
+func (f *fakeStore) Delete(context.Context, string, topology.ClusterID) error {
+	return membership.ErrNoCluster
+}
+
 func (f *fakeStore) Create(context.Context, topology.Declared, string) (membership.State, error) {
 	_, _, err := f.read()
 	return membership.State{}, err

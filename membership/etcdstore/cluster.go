@@ -78,6 +78,9 @@ func (c *cluster) resolve(ctx context.Context, r etcdkv.Reading, final bool) (me
 		return membership.State{}, fmt.Errorf("%s: %w", c.keys.Meta(), err)
 	}
 	s := membership.State{ID: meta.ID, Epoch: meta.Epoch, History: meta.History}
+	if s.Standing, err = standing(meta); err != nil {
+		return membership.State{}, fmt.Errorf("%s: %w", c.keys.Meta(), err)
+	}
 	if r.First(2).ModRevision > 0 {
 		head, err := etcdkv.DecodeHead(r.First(2).Value)
 		if err != nil {
@@ -179,6 +182,7 @@ type mark struct {
 	head                topology.Ref
 	generation, applied uint64
 	invalid             bool
+	standing            string
 }
 
 // Watch calls fn with the state now and after every change; see
@@ -200,7 +204,7 @@ func (c *cluster) Watch(ctx context.Context, fn func(membership.State) error) er
 			c.s.log.Error("state cannot be used, keeping the last", "cluster", c.name, "error", err)
 			return nil
 		}
-		now := mark{s.ID, s.Position().Head, s.Generation, s.Applied, s.Invalid != nil}
+		now := mark{s.ID, s.Position().Head, s.Generation, s.Applied, s.Invalid != nil, fmt.Sprint(s.Epoch, s.Shown, s.Frozen, s.BumpedAt)}
 		if now == last {
 			return nil
 		}

@@ -70,7 +70,7 @@ func conformance(t *testing.T, first, second *clientv3.Client) {
 		r := &raw{c: first, prefix: prefix}
 		return storetest.Harness{Directory: a, Elector: a, Other: b, OtherElector: b,
 			Depose: r.depose, Compact: r.compact, WriteHead: r.writeHead, WriteDeclared: r.writeDeclared, ReadHead: r.readHead, DamageContents: r.damage,
-			EndLease: r.endLease, DeleteLive: func(t *testing.T, cluster, node string) { r.writeLive(t, cluster, node, nil) }, WriteLive: r.writeLive}
+			Backup: r.backup, EndLease: r.endLease, DeleteLive: func(t *testing.T, cluster, node string) { r.writeLive(t, cluster, node, nil) }, WriteLive: r.writeLive}
 	})
 }
 
@@ -130,6 +130,37 @@ func (r *raw) write(t *testing.T, key string, v []byte) {
 	}
 	if err != nil {
 		t.Fatalf("write %s: %v", key, err)
+	}
+}
+
+// backup restores all keys but the election's, in one transaction.
+func (r *raw) backup(t *testing.T, cluster string) func(t *testing.T) {
+	k := r.keys(t, cluster)
+	resp, err := r.c.Get(t.Context(), k.All(), clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(t *testing.T) {
+		now, err := r.c.Get(t.Context(), k.All(), clientv3.WithPrefix(), clientv3.WithKeysOnly())
+		if err != nil {
+			t.Fatal(err)
+		}
+		saved := map[string]string{}
+		var ops []clientv3.Op
+		for _, kv := range resp.Kvs {
+			saved[string(kv.Key)] = string(kv.Value)
+			if string(kv.Key) != k.Leader() {
+				ops = append(ops, clientv3.OpPut(string(kv.Key), string(kv.Value)))
+			}
+		}
+		for _, kv := range now.Kvs {
+			if _, ok := saved[string(kv.Key)]; !ok && string(kv.Key) != k.Leader() {
+				ops = append(ops, clientv3.OpDelete(string(kv.Key)))
+			}
+		}
+		if _, err := r.c.Txn(t.Context()).Then(ops...).Commit(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

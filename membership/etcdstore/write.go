@@ -94,23 +94,31 @@ func (c *cluster) publish(ctx context.Context, l membership.Leadership, p member
 		head.Generation = p.Generation
 		return c.commitHead(ctx, etcdkv.Txn{If: fence}, head)
 	}
-	return c.publishNext(ctx, fence, head, p)
+	return c.publishNext(ctx, fence, head, p, etcdkv.Txn{})
 }
 
 // check decodes the records and refuses a publication that does not continue
 // what they say. It returns the head before.
 func (c *cluster) check(r etcdkv.Reading, p membership.Publication) (head etcdkv.Head, err error) {
-	if r.First(0).ModRevision == 0 {
-		return head, c.noCluster()
-	}
-	meta, err := etcdkv.DecodeMeta(r.First(0).Value)
+	_, head, position, err := c.position(r)
 	if err != nil {
 		return head, err
 	}
-	position := membership.Position{ID: meta.ID, Epoch: meta.Epoch, History: meta.History}
+	return head, position.Check(p)
+}
+
+// position decodes the records.
+func (c *cluster) position(r etcdkv.Reading) (meta etcdkv.Meta, head etcdkv.Head, position membership.Position, err error) {
+	if meta, err = c.meta(r); err != nil {
+		return meta, head, position, err
+	}
+	position = membership.Position{ID: meta.ID, Epoch: meta.Epoch, History: meta.History}
+	if position.Standing, err = standing(meta); err != nil {
+		return meta, head, position, err
+	}
 	if r.First(2).ModRevision > 0 {
 		if head, err = etcdkv.DecodeHead(r.First(2).Value); err != nil {
-			return head, err
+			return meta, head, position, err
 		}
 		position.Head = topology.Ref{ClusterID: meta.ID, History: head.History, Version: head.Version, Digest: head.Digest}
 		position.Applied = head.Generation
@@ -119,12 +127,13 @@ func (c *cluster) check(r etcdkv.Reading, p membership.Publication) (head etcdkv
 	if declared, err := etcdkv.DecodeDeclared(r.First(1).Value); err == nil {
 		position.Generation = max(position.Applied, declared.Generation)
 	}
-	return head, position.Check(p)
+	return meta, head, position, nil
 }
 
 // publishNext writes contents, record, link and head of the next version: the
-// contents first if they are large, the rest in one transaction.
-func (c *cluster) publishNext(ctx context.Context, fence []etcdkv.Compare, before etcdkv.Head, p membership.Publication) error {
+// contents first if they are large, the rest in one transaction, along with what
+// more writes.
+func (c *cluster) publishNext(ctx context.Context, fence []etcdkv.Compare, before etcdkv.Head, p membership.Publication, more etcdkv.Txn) error {
 	t := p.Next
 	report, err := json.Marshal(p.Movement)
 	if err != nil {
@@ -147,7 +156,7 @@ func (c *cluster) publishNext(ctx context.Context, fence []etcdkv.Compare, befor
 	if err != nil {
 		return err
 	}
-	txn := etcdkv.Txn{If: append(fence, parts.If...), Puts: append(parts.Puts,
+	txn := etcdkv.Txn{If: append(fence, parts.If...), Deletes: more.Deletes, Puts: append(append(parts.Puts, more.Puts...),
 		etcdkv.Put{Key: c.keys.Version(t.Version()), Value: record},
 		etcdkv.Put{Key: c.keys.Chain(t.Version()), Value: etcdkv.Link{History: history, Digest: t.Digest()}.Encode()})}
 	if v := t.Version(); v.Seq > membership.KeptDigests {

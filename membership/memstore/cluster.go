@@ -53,8 +53,12 @@ func (c *clusterStore) Declare(ctx context.Context, e membership.Edit) (membersh
 		}
 		written := false
 		err = c.locked("declare", func(cl *cluster) error {
+			if e.HeedFreeze && cl.state.Frozen != nil {
+				return cl.state.Frozen.Err()
+			}
 			if written = cl.state.Generation == before.Generation; written {
 				next.Head, next.Applied = cl.state.Head, cl.state.Applied
+				next.ID, next.Epoch, next.History, next.Standing = cl.state.ID, cl.state.Epoch, cl.state.History, cl.state.Standing
 				cl.state = next
 				c.s.notify()
 			}
@@ -123,6 +127,7 @@ func (c *clusterStore) Watch(ctx context.Context, fn func(membership.State) erro
 		generation uint64
 		applied    uint64
 		id         topology.ClusterID
+		standing   string
 	}
 	var last mark
 	return c.s.watch(ctx, func() (func() error, error) {
@@ -131,7 +136,7 @@ func (c *clusterStore) Watch(ctx context.Context, fn func(membership.State) erro
 			return nil, fmt.Errorf("memstore: watch: %w: %q", membership.ErrNoCluster, c.name)
 		}
 		s := cl.state
-		now := mark{s.Position().Head, s.Generation, s.Applied, s.ID}
+		now := mark{s.Position().Head, s.Generation, s.Applied, s.ID, fmt.Sprint(s.Epoch, s.Shown, s.Frozen, s.BumpedAt)}
 		if now == last {
 			return nil, nil
 		}

@@ -19,7 +19,11 @@ func TestConformance(t *testing.T) {
 				if !s.Depose(cluster) {
 					t.Fatalf("nobody leads %s", cluster)
 				}
-			}, EndLease: expire(s), DeleteLive: expire(s)}
+			}, EndLease: expire(s), DeleteLive: expire(s),
+			Backup: func(_ *testing.T, cluster string) func(*testing.T) {
+				restore := s.Backup(cluster)
+				return func(*testing.T) { restore() }
+			}}
 	})
 }
 

@@ -32,6 +32,9 @@ type Harness struct {
 	EndLease       func(t *testing.T, cluster, node string)              // ends a node's lease, as its revocation does
 	DeleteLive     func(t *testing.T, cluster, node string)              // deletes a node's record under its lease
 	WriteLive      func(t *testing.T, cluster, node string, v []byte)    // nil = no raw access
+	// Backup saves the cluster; what it returns makes it that again under
+	// running processes. nil = not to be had.
+	Backup func(t *testing.T, cluster string) (restore func(t *testing.T))
 }
 
 // Run runs the suite; open returns a fresh, empty store for each test.
@@ -56,6 +59,14 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"CampaignEnds", testCampaignEnds},
 		{"Kept", testKept},
 		{"Descends", testDescends},
+		{"Show", testShow},
+		{"ShownAreBounded", testShownAreBounded},
+		{"Bump", testBump},
+		{"BumpRefused", testBumpRefused},
+		{"BumpEmpty", testBumpEmpty},
+		{"Freeze", testFreeze},
+		{"Delete", testDelete},
+		{"Restore", testRestore},
 		{"Watch", testWatch},
 		{"WatchLatestWins", testWatchLatestWins},
 		{"ManyWatchers", testManyWatchers},
