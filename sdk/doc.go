@@ -2,9 +2,8 @@
 // process that has the keys: no network hop, no lock and no allocation per key.
 //
 // A [Client] takes topologies from a [Source] (sdk/etcdsource, sdk/httpsource,
-// sdk/filesource),
-// checks them, builds the lookup table away from the lookups, and swaps one
-// pointer. [Client.Route] loads that pointer, hashes the key and locates it.
+// sdk/filesource), checks them, builds the lookup table away from the lookups,
+// and swaps one pointer. [Client.Route] loads that pointer, hashes the key and locates it.
 //
 // # Law
 //
