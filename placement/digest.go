@@ -28,7 +28,8 @@ const probeSeed = 0x70726f6265
 //	maglev      owner of every entry
 //	slots       owner of every entry, row by row
 //	jump        variant, owner of every bucket, 64 probes
-//	rendezvous  weight (4 bytes) of every owner, 64 probes; or owner of every entry
+//	rendezvous  weight (4 bytes) of every owner, then 64 probes, or with a table
+//	            the owner of every entry
 //
 // Texts have their length in 4 bytes before them, numbers are big-endian, 0xffff
 // is nobody. Every field has one length or states it, so no two mappings write
@@ -85,12 +86,11 @@ func (t *Table) digestEngine(w *digestWriter) {
 			w.u64(place)
 			w.owner(owner)
 		}
-	case kindMaglev, kindHRWTable:
-		n := t.slotCount()
-		w.u32(uint32(n))
-		for i := range n {
-			w.owner(t.Locate(slotPieces(n).end(i)))
-		}
+	case kindMaglev:
+		t.digestEntries(w)
+	case kindHRWTable:
+		t.digestWeights(w) // the replicas of a slot follow from them
+		t.digestEntries(w)
 	case kindSlots:
 		o := t.topo.Object(topology.KindSlots)
 		w.u32(uint32(o.Size()))
@@ -108,12 +108,26 @@ func (t *Table) digestEngine(w *digestWriter) {
 		}
 		t.probe(w)
 	case kindHRW:
-		for _, n := range t.topo.Nodes() {
-			if n.OwnerWeight() > 0 {
-				w.u32(n.OwnerWeight())
-			}
-		}
+		t.digestWeights(w)
 		t.probe(w)
+	}
+}
+
+// digestEntries writes the owner of every entry of a table.
+func (t *Table) digestEntries(w *digestWriter) {
+	n := t.slotCount()
+	w.u32(uint32(n))
+	for i := range n {
+		w.owner(t.Locate(slotPieces(n).end(i)))
+	}
+}
+
+// digestWeights writes the weight of every owner.
+func (t *Table) digestWeights(w *digestWriter) {
+	for _, n := range t.topo.Nodes() {
+		if n.OwnerWeight() > 0 {
+			w.u32(n.OwnerWeight())
+		}
 	}
 }
 

@@ -221,6 +221,28 @@ func TestDigestCovers(t *testing.T) {
 	other("algorithm", func(d *topology.Draft) { d.Spec = specOf("rendezvous r2") }, true)
 }
 
+// Under a table of rendezvous a weight may change who comes second in a slot and
+// no owner; the digest tells.
+func TestDigestCoversReplicasOfTable(t *testing.T) {
+	table := func(weight uint32) *Table {
+		nodes := []topology.Node{{ID: "a", Weight: 1000}, {ID: "b", Weight: 1000}, {ID: "c", Weight: weight}}
+		return first(t, specOf("rendezvous:256 r2"), nodes)
+	}
+	a, b := table(1025), table(1026)
+	owners, replicas := 0, 0
+	for slot := range uint64(256) {
+		x, y := a.AppendReplicas(nil, slot<<56, 2), b.AppendReplicas(nil, slot<<56, 2)
+		if x[0] != y[0] {
+			owners++
+		} else if x[1] != y[1] {
+			replicas++
+		}
+	}
+	if owners != 0 || replicas == 0 || a.Digest() == b.Digest() {
+		t.Errorf("%d owners and %d replicas differ, digests %s and %s; want only replicas and digests", owners, replicas, a.Digest(), b.Digest())
+	}
+}
+
 // Replacing one node by another moves its keys and no others, once, though
 // another node comes in the same change.
 func TestReplace(t *testing.T) {
