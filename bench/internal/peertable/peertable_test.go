@@ -80,3 +80,45 @@ func TestNumbers(t *testing.T) {
 	f(0, "0.00")
 	f(.0123, "0.012")
 }
+
+func TestOutput(t *testing.T) {
+	text := report().Text()
+	for _, want := range []string{"N = 10 ", "**p2c**", "Left out:\n  other at N = 10,000: too slow"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	var b strings.Builder
+	if err := report().CSV(&b); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if len(lines) != 5 || !strings.HasPrefix(lines[1], "placement,ring,10,12.34,2.0449,0,0.034,0.01,0,4000,1.0516,0.0501,1.02,0.98,0,") {
+		t.Errorf("CSV:\n%s", b.String())
+	}
+}
+
+func TestCheck(t *testing.T) {
+	r := report()
+	r.Placements = r.Placements[:2]
+	page := "<!-- peers-10 -->\n" + r.PlacementTable(10).Markdown() + "<!-- /peers-10 -->\n"
+	if rows, err := r.Check([]byte(page)); rows != 1 || err != nil {
+		t.Errorf("Check = %d, %v", rows, err)
+	}
+	f := func(page string, change func(*Report)) {
+		t.Helper()
+		r := report()
+		r.Placements = r.Placements[:2]
+		if change != nil {
+			change(&r)
+		}
+		if rows, err := r.Check([]byte(page)); err == nil {
+			t.Errorf("%d rows compared, no error", rows)
+		}
+	}
+	f("", nil)
+	f(strings.Replace(page, "1.052", "1.053", 1), nil)
+	f(page, func(r *Report) { r.Placements[0].Exact.Needless = .5 })
+	f(page, func(r *Report) { r.Placements[0].Subject = "ring 2" })
+	f(page, func(r *Report) { r.Placements = nil })
+}

@@ -69,11 +69,10 @@ func (c Config) measure(p *peertable.Placement, s Subject, n int, builds *growth
 	}
 	speed.Key, speed.Ratio, speed.Allocs = f.Key, f.Ratio, f.Allocs
 	// Before the changes that are timed, the number of which differs.
-	if p.Exact, err = c.exact(s, m, names); err != nil {
-		return err
-	}
-	if s.Batch {
-		p.Exact = nil
+	if !s.Batch {
+		if p.Exact, err = c.exact(s, m, names); err != nil {
+			return err
+		}
 	}
 	if err := c.changes(m, names, &speed); err != nil {
 		return err

@@ -1,0 +1,47 @@
+package pickers
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/shardd/shardd/bench/internal/peertable"
+)
+
+func TestMeasure(t *testing.T) {
+	failing := Subject{Name: "failing", New: func(int) (Loop, func(), error) { return nil, nil, errors.New("cannot") }}
+	allocating := Subject{Name: "allocating", Clock: "no", New: func(int) (Loop, func(), error) {
+		var sink []byte
+		return func(_ uint64, requests, _ int) {
+			for range requests {
+				sink = make([]byte, 100)
+			}
+			_ = sink
+		}, none, nil
+	}}
+	c := Config{Pairs: 1, Pass: time.Millisecond, Rounds: 1, Work: time.Microsecond}
+	told := 0
+	got := Measure([]Subject{failing, allocating}, []int{10}, c, func(peertable.Picker) { told++ })
+	if len(got) != 2 || told != 2 {
+		t.Fatalf("%d rows, told of %d", len(got), told)
+	}
+	if got[0].Left != "cannot" {
+		t.Errorf("left out because of %q", got[0].Left)
+	}
+	if p := got[1]; p.Left != "" || p.Pick <= 0 || p.Ratio <= 0 || p.Two <= 0 || p.Worked <= 0 {
+		t.Errorf("figures: %+v", p)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	f := func(only int, asked, want []int) {
+		t.Helper()
+		if got := (Subject{Only: only}).sizes(asked); !slices.Equal(got, want) {
+			t.Errorf("only %d of %v: %v, want %v", only, asked, got, want)
+		}
+	}
+	f(0, []int{10, 100}, []int{10, 100})
+	f(1024, []int{10, 1000}, []int{1024})
+	f(1024, []int{10, 100}, nil)
+}

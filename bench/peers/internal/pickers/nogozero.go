@@ -1,0 +1,5 @@
+//go:build nozrpc
+
+package pickers
+
+func goZeroPickers() []Subject { return nil }
