@@ -112,8 +112,10 @@ class Mapping:
         def ranked(h):
             g = fold(h, GOLDEN) | 1
             return sorted(range(len(seeds)), key=lambda o: (exponential(fold(seeds[o] ^ h, g) >> 16) * (multiple // self.weights[o]), o))
-        if not slots: return ranked, [u32(w) for w in self.weights] + self.probes(ranked)
-        return lambda h: ranked(mix((h * slots >> 64) + 1)), [u32(slots)] + [u16(next(iter(ranked(mix(s + 1))), None)) for s in range(slots)]
+        weights = [u32(w) for w in self.weights]
+        if not slots: return ranked, weights + self.probes(ranked)
+        owners = [next(iter(ranked(mix(s + 1))), None) for s in range(slots)]
+        return lambda h: ranked(mix((h * slots >> 64) + 1)), weights + [u32(slots)] + [u16(o) for o in owners]
 
     def maglev(self):
         size = self.spec[3]
