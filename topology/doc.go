@@ -11,6 +11,9 @@
 // a topology refers to by digest: immutable, content-addressed and packed at
 // ceil(log2 nodes) bits an entry.
 //
+// A [Delta] leads from one topology to a later one in a few hundred bytes, and
+// names the digests of both.
+//
 // The package does no I/O, knows no placement algorithm and no store, and
 // imports nothing of this module. The canonical form is described language
 // neutrally in docs/spec/topology.md.

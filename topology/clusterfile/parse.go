@@ -25,6 +25,10 @@ const (
 	maxBlank = 256 // blank lines one after another
 )
 
+// byteOrderMark may stand before a YAML stream (YAML 1.2, section 5.2); some
+// editors put it there.
+const byteOrderMark = "\uFEFF"
+
 // Parse reads a cluster file. name is used in errors only, "" = "cluster file".
 // The result is valid (topology.Declared.Validate) and has at least one node;
 // its Spec is normal. Errors are of type *Error. Parse never panics.
@@ -73,7 +77,7 @@ func document(b []byte) (ast.Node, error) {
 	if err := checkLines(b); err != nil {
 		return nil, err
 	}
-	tokens := lexer.Tokenize(string(b))
+	tokens := lexer.Tokenize(strings.TrimPrefix(string(b), byteOrderMark))
 	if err := checkTokens(tokens); err != nil {
 		return nil, err
 	}

@@ -280,3 +280,17 @@ func TestManyNodes(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestByteOrderMark: an editor's mark before the text is no part of it, and
+// does not shift the place of a fault.
+func TestByteOrderMark(t *testing.T) {
+	if d, err := Parse("c.yaml", []byte("\uFEFF"+head+nodes)); err != nil || d.Cluster != "cache" {
+		t.Errorf("%v, %v", d, err)
+	}
+	if _, err := Parse("c.yaml", []byte("\uFEFFkluster: cache\n")); err == nil || !strings.HasPrefix(err.Error(), "c.yaml:1:1: ") {
+		t.Errorf("%v", err)
+	}
+	if _, err := Parse("c.yaml", []byte("\uFEFF")); err == nil || !strings.Contains(err.Error(), "empty") {
+		t.Errorf("%v", err)
+	}
+}
