@@ -98,7 +98,15 @@ type EditOptions struct {
 // defaultEditWait is at least what a server waits by default.
 const defaultEditWait = 10 * time.Second
 
-func (c *Client) edit(ctx context.Context, r request, o EditOptions) (EditResult, error) {
+func (c *Client) edit(ctx context.Context, r request, o EditOptions) (v EditResult, err error) {
+	a, err := c.sendEdit(ctx, r, o)
+	if err != nil {
+		return v, err
+	}
+	return v, a.readJSON(&v)
+}
+
+func (c *Client) sendEdit(ctx context.Context, r request, o EditOptions) (*answer, error) {
 	r.query = url.Values{}
 	r.wait = defaultEditWait
 	if o.Wait != 0 {
@@ -115,13 +123,7 @@ func (c *Client) edit(ctx context.Context, r request, o EditOptions) (EditResult
 	if o.IfMatch != (ETag{}) {
 		r.header.Set("If-Match", o.IfMatch.String())
 	}
-	a, err := c.do(ctx, r)
-	if err != nil {
-		return EditResult{}, err
-	}
-	var v EditResult
-	err = a.readJSON(&v)
-	return v, err
+	return c.do(ctx, r)
 }
 
 // PutSpec declares spec and nodes of d.Cluster, whole, and creates the cluster

@@ -53,6 +53,9 @@ const (
 	CodeMediaType  Code = "media_type"
 	CodeStopping   Code = "stopping" // the server shuts down; try another one
 	CodeInternal   Code = "internal"
+	CodeWentBack   Code = "store_went_back" // nothing is published until the epoch is raised
+	CodeFrozen     Code = "frozen"          // an operator froze the cluster
+	CodeRefused    Code = "refused"         // by a safety check; the hint names what overrules it
 )
 
 // Error is an error on the wire.
@@ -110,6 +113,9 @@ var meanings = [...]meaning{
 	{CodeTooLarge, http.StatusRequestEntityTooLarge, membership.ErrTooLarge},
 	{CodeStore, http.StatusServiceUnavailable, membership.ErrUnreachable},
 	{CodeCorrupt, http.StatusInternalServerError, membership.ErrCorrupt},
+	{CodeWentBack, http.StatusServiceUnavailable, membership.ErrWentBack},
+	{CodeFrozen, http.StatusLocked, membership.ErrFrozen},
+	{CodeRefused, http.StatusPreconditionRequired, ErrDeclined},
 	{CodeCluster, http.StatusConflict, ErrCluster},
 	{CodeForked, http.StatusConflict, ErrForked},
 	{CodeOlder, http.StatusConflict, ErrOlder},
@@ -174,5 +180,7 @@ var hints = map[Code]string{
 	CodeNoNode:    "list the nodes with GET topology",
 	CodeNoVersion: "GET history lists the versions that are kept",
 	CodeStore:     "the server cannot reach etcd; clients go on with what they have. Try again",
+	CodeFrozen:    "nothing was changed; shardd unfreeze lets edits be published again",
+	CodeWentBack:  "look at what was restored, then: shardd epoch bump",
 	CodeCorrupt:   "the store holds what this release cannot use; see the message",
 }

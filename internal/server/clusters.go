@@ -20,7 +20,9 @@ type clusters struct {
 	lister    lister
 	elector   membership.Elector // nil = no controllers
 	id        string             // of this process, in elections
+	admission membership.AdmissionConfig
 	timeout   time.Duration
+	dir       string // for what was served; "" = in memory only
 	logger    hclog.Logger
 
 	ctx context.Context // ends all hubs
@@ -99,13 +101,14 @@ func (c *clusters) ensureLocked(name string) *hub {
 	}
 	logger := c.logger.With("cluster", name)
 	h := newHub(name, c.directory.Open(name), c.timeout, logger)
+	h.id, h.kept.dir = c.id, c.dir
 	ctx, stop := context.WithCancel(c.ctx)
 	h.stop = stop
 	h.onLost = func() { c.drop(h) }
 	c.hubs[name] = h
 	c.running.Go(func() { h.run(ctx) })
 	if c.elector != nil {
-		c.running.Go(func() { h.control(ctx, c.elector, c.id) })
+		c.running.Go(func() { h.control(ctx, c.elector, c.id, c.admission) })
 	}
 	return h
 }

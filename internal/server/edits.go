@@ -104,7 +104,7 @@ func (s *Server) declareAll(ctx context.Context, d topology.Declared, e editRequ
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.StoreTimeout)
 	defer cancel()
 	edit := membership.ReplaceAll(d)
-	edit.Expect, edit.By, edit.Why = e.expect, e.by, e.why
+	edit.Expect, edit.By, edit.Why, edit.HeedFreeze = e.expect, e.by, e.why, true
 	for range 3 {
 		if !e.create {
 			st, err = s.cfg.Directory.Open(d.Cluster).Declare(ctx, edit)
@@ -134,7 +134,7 @@ func (s *Server) postNode(w http.ResponseWriter, r *http.Request) (err error) {
 	if e.create {
 		return badRequest("", "If-None-Match is for PUT spec")
 	}
-	edit.Expect, edit.By, edit.Why = e.expect, e.by, e.why
+	edit.Expect, edit.By, edit.Why, edit.HeedFreeze = e.expect, e.by, e.why, true
 	h, err := s.hub(r)
 	if err != nil {
 		return err

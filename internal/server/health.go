@@ -30,9 +30,10 @@ func (s *Server) getReady(w http.ResponseWriter, r *http.Request) error {
 		return api.Errorf(api.CodeStore, "clients are served from memory; edits are not possible", "the store does not answer: %v", err)
 	}
 	for _, h := range s.clusters.list() {
-		if v, _, err := h.look(); err == nil && v != nil && v.line > 0 {
-			return api.Errorf(v.lineErr.Code, "look at the store; restart this process if what it has now is right",
-				"cluster %s: %s", h.name, v.lineErr.Message)
+		if v, _, err := h.look(); err == nil && v != nil {
+			if e := v.unready(h.name); e != nil {
+				return e
+			}
 		}
 	}
 	return writeJSON(w, r, http.StatusOK, map[string]string{"status": "ready"})

@@ -24,6 +24,7 @@ type view struct {
 	// chain while this process watched; lineErr says why the last time.
 	line    uint64
 	lineErr *api.Error
+	sore    *api.Error // why the line broke, until an epoch is raised after it
 
 	message func() ([]byte, error) // the full message, one line
 	table   func() (*placement.Table, error)
@@ -77,13 +78,18 @@ type hub struct {
 	changed chan struct{} // closed and replaced with every change of view or gone
 	tables  []*topology.Object
 
+	id        string                     // of this process, in messages
+	kept      *keeper                    // what this process has served last
+	sore      *api.Error                 // see view
+	presented map[topology.Ref]time.Time // by clients, lately
+
 	proving sync.Mutex // one question to the store at a time
 	proved  *proofs
 }
 
 func newHub(name string, store membership.ClusterStore, timeout time.Duration, logger hclog.Logger) *hub {
 	return &hub{name: name, store: store, timeout: timeout, logger: logger,
-		changed: make(chan struct{}), proved: newProofs()}
+		changed: make(chan struct{}), proved: newProofs(), kept: &keeper{name: name}, presented: make(map[topology.Ref]time.Time)}
 }
 
 // run watches the store until ctx ends. A store that is out of reach is waited
@@ -127,10 +133,21 @@ func (h *hub) update(ctx context.Context, st membership.State) error {
 			return err
 		}
 	}
+	if prev == nil || broke != nil {
+		if err := h.presentOwn(ctx, st); err != nil {
+			return err
+		}
+	}
+	if broke == nil {
+		h.keep(st)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if prev != nil && st.Head != nil && st.Head.Version().Epoch > prev.head().Version.Epoch {
+		h.sore = nil
+	}
 	if broke != nil {
-		h.line, h.lineErr = h.line+1, broke
+		h.line, h.lineErr, h.sore = h.line+1, broke, broke
 		h.proved.reset()
 		h.logger.Error("versions do not continue what was served before; the store was replaced or went back",
 			"before", prev.head(), "reason", broke.Message)
@@ -140,6 +157,7 @@ func (h *hub) update(ctx context.Context, st membership.State) error {
 		h.keepTables(st.Head)
 	}
 	h.view, h.gone = newView(st, h.line, h.lineErr), false
+	h.view.sore = h.sore
 	h.wake()
 	return nil
 }

@@ -27,7 +27,11 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
 	defer s.open.Add(-1)
 	v, err := h.prove(r.Context(), held)
 	if err != nil {
-		s.metrics.refused.WithLabelValues(string(api.FromError(err).Code)).Inc()
+		code := api.FromError(err).Code
+		s.metrics.refused.WithLabelValues(string(code)).Inc()
+		if code == api.CodeOlder || code == api.CodeForked {
+			h.presentClient(r.Context(), held, r.RemoteAddr)
+		}
 		return err
 	}
 	s.metrics.watches.Inc()
