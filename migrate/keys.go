@@ -20,8 +20,9 @@ const MaxKey = 1 << 20
 // empty line is the empty key. With hexadecimal set, lines are hexadecimal
 // digits, for keys that contain line ends. It yields (nil, err) and ends where
 // r fails, a line is longer than MaxKey, is not hexadecimal, or ends in a
-// carriage return, which is the mark of a file from elsewhere rather than part
-// of a key. The slice is only valid until the next one.
+// carriage return, or the first begins with a byte order mark: these are the
+// marks of a file from elsewhere rather than parts of a key. The slice is only
+// valid until the next one.
 func Keys(r io.Reader, hexadecimal bool) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		lines := bufio.NewReaderSize(r, 64<<10)
@@ -29,6 +30,9 @@ func Keys(r io.Reader, hexadecimal bool) iter.Seq2[[]byte, error] {
 			line, err := readLine(lines)
 			if errors.Is(err, io.EOF) {
 				return
+			}
+			if err == nil && number == 1 {
+				err = checkMark(line)
 			}
 			if err == nil {
 				line, err = parseKey(line, hexadecimal)
@@ -42,6 +46,16 @@ func Keys(r io.Reader, hexadecimal bool) iter.Seq2[[]byte, error] {
 			}
 		}
 	}
+}
+
+// checkMark refuses the byte order marks of UTF-8 and UTF-16.
+func checkMark(first []byte) error {
+	for _, mark := range []string{"\xef\xbb\xbf", "\xff\xfe", "\xfe\xff"} {
+		if bytes.HasPrefix(first, []byte(mark)) {
+			return errors.New("begins with a byte order mark; convert the file to UTF-8 without one, or give the keys in hexadecimal")
+		}
+	}
+	return nil
 }
 
 func readLine(r *bufio.Reader) ([]byte, error) {

@@ -148,3 +148,19 @@ func TestKeysReadError(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestKeysByteOrderMark: a mark before the first key would be routed as part of it.
+func TestKeysByteOrderMark(t *testing.T) {
+	for _, text := range []string{"\xef\xbb\xbfa\n", "\xff\xfea\x00\n", "\xfe\xff\x00a"} {
+		for key, err := range Keys(strings.NewReader(text), false) {
+			if err == nil || !strings.Contains(err.Error(), "line 1: begins with a byte order mark") {
+				t.Errorf("%q: key %q, %v", text, key, err)
+			}
+		}
+	}
+	for key, err := range Keys(strings.NewReader("efbbbf61\n"), true) {
+		if err != nil || string(key) != "\xef\xbb\xbfa" {
+			t.Errorf("key %q, %v", key, err)
+		}
+	}
+}

@@ -46,11 +46,16 @@ func UnmarshalStrict(body []byte, v any) error {
 	if rest := bytes.TrimLeft(body[dec.InputOffset():], " \t\r\n"); len(rest) > 0 {
 		return Errorf(CodeBadRequest, "send one JSON object", "body%s: more than one JSON value", at(body, int64(len(body)-len(rest))))
 	}
+	if key := miscased(body); key != "" {
+		return unknownField(body, key)
+	}
 	if key, offset := doubled(body); key != "" {
 		return Errorf(CodeBadRequest, "name each field once", "body%s: field %q stands there twice", at(body, offset), key)
 	}
 	return nil
 }
+
+const hintJSON = "nothing was changed; correct the JSON"
 
 // jsonError says where in body the decoder failed. encoding/json has the offset
 // of syntax and type errors, but of an unknown field only the name, and nothing
@@ -58,7 +63,7 @@ func UnmarshalStrict(body []byte, v any) error {
 func jsonError(body []byte, err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
-	const hint = "nothing was changed; correct the JSON"
+	const hint = hintJSON
 	switch {
 	case errors.As(err, &syntax):
 		return Errorf(CodeBadRequest, hint, "body%s: %v", at(body, syntax.Offset-1), err)
@@ -72,9 +77,13 @@ func jsonError(body []byte, err error) error {
 		if err != nil {
 			name = quoted
 		}
-		return Errorf(CodeBadRequest, hint, "body%s: unknown field %q", at(body, find(body, name)), name)
+		return unknownField(body, name)
 	}
 	return &Error{Code: CodeInvalid, Message: "body: " + err.Error(), Hint: hint}
+}
+
+func unknownField(body []byte, name string) error {
+	return Errorf(CodeBadRequest, hintJSON, "body%s: unknown field %q", at(body, find(body, name)), name)
 }
 
 // valueStart returns where the value begins that a type error is about: the
@@ -145,6 +154,19 @@ func find(body []byte, name string) int64 {
 		return found < 0
 	})
 	return found
+}
+
+// miscased returns the first field that is not in lower-case ASCII, as all of
+// this API are, or "". encoding/json takes "Weight" for "weight", and other
+// letters that fold to the same, so that a field could stand there twice.
+func miscased(body []byte) (name string) {
+	walk(body, func(_ int, key string, _ int64) bool {
+		if strings.ContainsFunc(key, func(r rune) bool { return r >= 0x80 || r >= 'A' && r <= 'Z' }) {
+			name = key
+		}
+		return name == ""
+	})
+	return name
 }
 
 // doubled returns the first field that stands twice in one object, or "".

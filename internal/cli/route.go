@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -31,7 +32,7 @@ type routeFlags struct {
 func (a *app) routeCommand() *cobra.Command {
 	var f routeFlags
 	cmd := &cobra.Command{Use: "route [KEY...]", Short: "Say which nodes hold keys",
-		Long: "route prints one line a key: KEY, a tab, and its nodes in order of preference, the owner\nfirst, joined by commas. The newest version is fetched once; with --file nothing is asked\nfrom a server. -o json prints one object a line, with hash and slot.",
+		Long: "route prints one line a key: KEY, a tab, and its nodes in order of preference, the owner\nfirst, joined by commas. A key with a tab or a line end, or that begins with a quote, is\nprinted as a quoted Go string. The newest version is fetched once; with --file nothing is asked\nfrom a server. -o json prints one object a line, with hash and slot.",
 		RunE: func(cmd *cobra.Command, args []string) error { return a.route(cmd, args, f) }}
 	fl := cmd.Flags()
 	fl.StringVarP(&f.file, "file", "f", "", "route by a cluster file (its first publication) or a saved topology")
@@ -162,14 +163,15 @@ func (r *router) route(key []byte) error {
 	return r.app.emit([]api.Route{v}, func(io.Writer) {})
 }
 
-// tableLine writes KEY<TAB>NODE[,NODE...]. A key that would break the line is
-// written as a quoted Go string.
+// tableLine writes KEY<TAB>NODE[,NODE...]. A key that would break the line, or
+// that begins with a quote and could be taken for one of those, is written as a
+// quoted Go string.
 func (r *router) tableLine(key []byte) error {
 	b := r.line[:0]
 	switch {
 	case r.hex:
 		b = hex.AppendEncode(b, key)
-	case strings.ContainsAny(string(key), "\t\n\r"):
+	case strings.ContainsAny(string(key), "\t\n\r") || bytes.HasPrefix(key, []byte{'"'}):
 		b = strconv.AppendQuote(b, string(key))
 	default:
 		b = append(b, key...)

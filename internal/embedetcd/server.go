@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
@@ -46,6 +47,7 @@ type Config struct {
 type Server struct {
 	etcd   *embed.Etcd
 	client *clientv3.Client
+	lock   *fileutil.LockedFile
 	close  func() error
 }
 
@@ -57,8 +59,12 @@ const segmentBytes = 4 << 20
 // shares, so once.
 var narrowSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = segmentBytes })
 
+// ErrInUse means that another member, of this process or another one, has the
+// directory. Stop it, or take another directory.
+var ErrInUse = errors.New("embedetcd: data directory is in use")
+
 // Start starts a member and waits until it leads. It gives up when ctx ends.
-// Errors name the directory or address at fault.
+// Errors name the directory or address at fault; ErrInUse.
 func Start(ctx context.Context, c Config) (*Server, error) {
 	cfg, err := c.embed()
 	if err != nil {
@@ -67,14 +73,41 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	if err := privateDir(c.Dir); err != nil {
 		return nil, err
 	}
+	lock, err := lockDir(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := start(ctx, cfg, lock)
+	if err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("embedetcd: start in %s: %w", c.Dir, err)
+	}
+	return s, nil
+}
+
+// lockDir takes the directory for this member. etcd's own lock would be waited
+// for in silence, for as long as the other one runs. The system frees it when
+// the process ends, however it ends.
+func lockDir(dir string) (*fileutil.LockedFile, error) {
+	lock, err := fileutil.TryLockFile(filepath.Join(dir, "lock"), os.O_WRONLY|os.O_CREATE, 0o600)
+	if errors.Is(err, fileutil.ErrLocked) {
+		return nil, fmt.Errorf("%w: %s; stop the process that has it, or name another directory", ErrInUse, dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("embedetcd: data directory: %w", err)
+	}
+	return lock, nil
+}
+
+func start(ctx context.Context, cfg *embed.Config, lock *fileutil.LockedFile) (*Server, error) {
 	narrowSegments()
 	e, err := embed.StartEtcd(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("embedetcd: start in %s: %w", c.Dir, err)
+		return nil, err
 	}
 	select {
 	case <-e.Server.ReadyNotify():
-		s := &Server{etcd: e, client: v3client.New(e.Server)}
+		s := &Server{etcd: e, client: v3client.New(e.Server), lock: lock}
 		s.close = sync.OnceValue(s.stop) // etcd's own Close panics the second time
 		return s, nil
 	case err = <-e.Err():
@@ -84,7 +117,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 		err = ctx.Err()
 	}
 	e.Close()
-	return nil, fmt.Errorf("embedetcd: start in %s: %w", c.Dir, err)
+	return nil, err
 }
 
 // Client returns a client that calls the member without a socket. Its Close
@@ -105,6 +138,7 @@ func (s *Server) Close() error { return s.close() }
 func (s *Server) stop() error {
 	err := s.client.Close()
 	s.etcd.Close()
+	s.lock.Close()
 	if err != nil && !errors.Is(err, context.Canceled) { // a client without a connection always says so
 		return fmt.Errorf("embedetcd: close: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -254,4 +255,18 @@ func parseAddr(t *testing.T, s string) *net.TCPAddr {
 		t.Fatal(err)
 	}
 	return &net.TCPAddr{IP: ip, Port: n}
+}
+
+// TestInUse: a directory that another member has is refused at once, and free
+// again after it.
+func TestInUse(t *testing.T) {
+	c := embedetcd.Config{Dir: t.TempDir(), Dev: true}
+	s := start(t, c)
+	if _, err := embedetcd.Start(t.Context(), c); !errors.Is(err, embedetcd.ErrInUse) || !strings.Contains(err.Error(), c.Dir) {
+		t.Errorf("the second member of one directory: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	start(t, c)
 }
