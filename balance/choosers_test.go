@@ -51,6 +51,38 @@ func TestTwoHosts(t *testing.T) {
 	}
 }
 
+// TestPlainPaths: the quick paths, for equal weights and requests in flight, do
+// what the others do.
+func TestPlainPaths(t *testing.T) {
+	busyFirst := func() *Set {
+		set := testSet(t, 1, 1)
+		set.Take(0, 0)
+		return set
+	}
+	if got := shares(t, must(NewP2C(busyFirst(), nil)), 1000, 2, false)[0]; got != 0 {
+		t.Errorf("p2c: the busier of two nodes gets %.3f, want nothing", got)
+	}
+	least := must(NewLeastRequest(busyFirst(), Choices{Replace: true}))
+	if got := shares(t, least, 100_000, 2, false)[0]; got < .24 || got > .26 {
+		t.Errorf("least request: the busier of two nodes gets %.3f, want 1/4", got)
+	}
+	for name, p := range map[string]Picker{
+		"scan":  must(NewFullScan(testSet(t, 1, 1, 1, 1, 1), nil)),
+		"p2c":   must(NewP2C(testSet(t, 1, 1, 1, 1, 1), nil)),
+		"least": must(NewLeastRequest(testSet(t, 1, 1, 1, 1, 1), Choices{Replace: true})),
+	} {
+		for i, got := range shares(t, p, 100_000, 5, false) {
+			if got < .19 || got > .21 {
+				t.Errorf("%s: idle node %d of 5 gets %.3f, want 1/5", name, i, got)
+			}
+		}
+	}
+	left := shares(t, must(NewGoLeft(testSet(t, 1, 1, 1, 1), 2, nil)), 10_000, 4, false)
+	if left[2]+left[3] != 0 || left[0] < .48 || left[1] < .48 {
+		t.Errorf("go left: idle shares %v, want all on the left, evenly", left)
+	}
+}
+
 // TestIdleShares: idle nodes are picked by weight; nginx's random two is not.
 func TestIdleShares(t *testing.T) {
 	set := testSet(t, 9, 1)

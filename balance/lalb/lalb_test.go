@@ -48,6 +48,7 @@ func TestPunishment(t *testing.T) {
 	f(1_000_000, 1001, nil, 9_000_000, brpc, 1_000_000)
 	f(1_000_000, 1001, []int64{5000}, 6500, brpc, 1_000_000)           // d = 1500, p = 1501
 	f(1_000_000, 1001, []int64{5000}, 6501, brpc, 1_000_000)           // d = p
+	f(1_000_000, 1001, []int64{5000}, 6502, brpc, 1_000_000*1501/1502) // just behind
 	f(1_000_000, 1001, []int64{5000}, 8002, brpc, 1_000_000*1501/3002) // twice
 	f(1_000_000, 1001, []int64{0, 5001}, 5502, brpc, 1_000_000*1501/3002)
 	f(1_000_000, 1000, []int64{5000}, 5000+1_500_000_000, brpc, 1000) // the least weight
@@ -55,6 +56,38 @@ func TestPunishment(t *testing.T) {
 	f(1_000_000_000, 0, []int64{0}, 10_000_000, limits{least: minWeight, cold: 1000}, 150_000)
 	f(1_000_000, 1000, []int64{0}, 10_000_000, limits{least: 300_000}, 300_000)
 	f(math.MaxInt64/2, math.MaxInt64/8, []int64{0}, math.MaxInt64/2, brpc, 3<<59) // no overflow: 3/16 of 2^63
+}
+
+// TestDown: a draw that falls on a node which is down lowers its base weight to
+// the mean, and goes on behind what remains of it; a node that weighs less keeps
+// its weight, and the draw is made again.
+func TestDown(t *testing.T) {
+	set := balancetest.NewSet(t, 1, 1, 1)
+	members := []balance.Member{set.Member(0), set.Member(1), set.Member(2)}
+	members[0].Down = true
+	p, err := New(balancetest.SetOf(t, members...), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	weigh := func(i int, w int64) {
+		p.tree.leaves[i].server.base.Store(w)
+		p.tree.set(i, w)
+	}
+	weigh(0, 9_000_000)
+	weigh(1, 2_000_000)
+	weigh(2, 1_000_000)
+	// The tree is 0 with 1 on its left and 2 on its right: draws from 2,000,000 on
+	// fall on 0. Its new weight is the mean, 4,000,000.
+	if i, rest := p.find(p.tree, 6_100_000, 12_000_000, 0); i != 2 || rest != 100_000 {
+		t.Errorf("the draw goes to %d with %d left, want 2 with 100000", i, rest)
+	}
+	if got := p.tree.leaves[0].server.base.Load(); got != 4_000_000 || p.tree.total.Load() != 7_000_000 {
+		t.Errorf("base %d and total %d, want the mean, 4000000, and 7000000", got, p.tree.total.Load())
+	}
+	if i, _ := p.find(p.tree, 5_000_000, 12_000_000, 0); i != -1 {
+		t.Errorf("a draw on what remains of a node that is down goes to %d, want another draw", i)
+	}
+	checkSums(t, p.tree)
 }
 
 // TestErrors checks the charge of a failed attempt against its formula.

@@ -263,6 +263,35 @@ func TestAperture(t *testing.T) {
 	check("with 3 in flight", 2, 5)
 }
 
+// TestApertureSteps: every event moves the window by one at most, at 1.125 and
+// 0.875 requests a node.
+func TestApertureSteps(t *testing.T) {
+	a, err := NewAperture(balancetest.NewSet(t, balancetest.Equal(50)...), ApertureConfig{Smooth: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open []balance.Ticket
+	var got []int
+	for k := range 12 {
+		tk, err := a.Pick(time.Duration(k)*time.Second, 1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, tk)
+		got = append(got, a.Size())
+	}
+	for k, tk := range open {
+		tk.Done(time.Duration(20+k)*time.Second, balance.Outcome{})
+		got = append(got, a.Size())
+	}
+	// 2/1, 3/2 ... 9/8 are 1.125 or more; 10/9 is not; 11/9 is. 11/10 to 9/10 are in
+	// the band, and 8/10, 7/9 ... below it.
+	want := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 10, 11, 11, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("window sizes (-want +got):\n%s", d)
+	}
+}
+
 // TestApertureStaysInside: only nodes in the window get requests, unless all of
 // them are excluded.
 func TestApertureStaysInside(t *testing.T) {
