@@ -28,7 +28,12 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv("SHARDD_TEST_MAIN") == "1" { // this binary as the program; see startProcess
+		os.Exit(Main(Shardd))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // ended is how a program ended.
 type ended struct {

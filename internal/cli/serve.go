@@ -17,6 +17,7 @@ import (
 	"github.com/shardd/shardd/internal/api"
 	"github.com/shardd/shardd/internal/embedetcd"
 	"github.com/shardd/shardd/internal/server"
+	"github.com/shardd/shardd/membership"
 	"github.com/shardd/shardd/membership/etcdstore"
 )
 
@@ -28,7 +29,10 @@ type serveFlags struct {
 	id       string
 	dataDir  string
 
+	down, settle time.Duration
+
 	etcd              []string
+	etcdListen        string // of the embedded one
 	embedded          bool
 	cacert, cert, key string
 	user              string
@@ -40,6 +44,8 @@ func (f *serveFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.insecure, "insecure", false, "allow an address that other machines can reach, though there is no authentication")
 	fl.StringSliceVar(&f.hosts, "allowed-host", nil, "further host names under which this server may be addressed")
 	fl.StringVar(&f.id, "id", "", "name of this process in elections; default host name and process id")
+	fl.DurationVar(&f.down, "down", 2*time.Second, "how long an agent's lease has to be lost before requests go round its node")
+	fl.DurationVar(&f.settle, "settle", 30*time.Second, "how long it has to be lost before the node's keys go to others")
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -49,14 +55,44 @@ func (a *app) serveCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) }}
 	f.register(cmd)
 	fl := cmd.Flags()
-	fl.StringSliceVar(&f.etcd, "etcd", nil, "endpoints of an etcd cluster")
+	f.registerEtcd(cmd)
 	fl.BoolVar(&f.embedded, "embedded-etcd", false, "run a single etcd member in this process")
 	fl.StringVar(&f.dataDir, "data-dir", "", "directory of the embedded etcd")
+	f.registerListen(cmd)
+	return cmd
+}
+
+// registerEtcd registers the flags by which an etcd cluster is reached.
+func (f *serveFlags) registerEtcd(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringSliceVar(&f.etcd, "etcd", nil, "endpoints of an etcd cluster")
 	fl.StringVar(&f.cacert, "etcd-cacert", "", "file of the authority that signed etcd's certificates")
 	fl.StringVar(&f.cert, "etcd-cert", "", "file of the certificate to show to etcd")
 	fl.StringVar(&f.key, "etcd-key", "", "file of its key")
 	fl.StringVar(&f.user, "etcd-user", "", "user of etcd; its password is read from $SHARDD_ETCD_PASSWORD")
-	return cmd
+}
+
+func (f *serveFlags) registerListen(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.etcdListen, "etcd-listen", "", "loopback address at which agents reach the embedded etcd; default any free port, see the log")
+}
+
+// openEtcd returns the store in the etcd cluster that the flags name, and what
+// to close after it.
+func (a *app) openEtcd(f serveFlags, log hclog.Logger) (*etcdstore.Store, io.Closer, error) {
+	tlsConfig, err := f.tls()
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := etcdstore.Dial(etcdstore.Config{Endpoints: f.etcd, TLS: tlsConfig, Username: f.user, Password: a.env.Getenv("SHARDD_ETCD_PASSWORD"), Logger: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := etcdstore.New(client, etcdstore.Options{Logger: log})
+	if err != nil {
+		client.Close()
+		return nil, nil, err
+	}
+	return store, client, nil
 }
 
 func (a *app) devCommand() *cobra.Command {
@@ -66,11 +102,14 @@ func (a *app) devCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.dev(cmd.Context(), f) }}
 	f.register(cmd)
 	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "keep the data in this directory")
+	f.registerListen(cmd)
 	return cmd
 }
 
 func (f *serveFlags) check() error {
 	switch {
+	case f.down < 0 || f.settle < 0:
+		return usagef("--down and --settle: want no negative time")
 	case f.embedded && len(f.etcd) > 0:
 		return usagef("--etcd and --embedded-etcd exclude each other; give one of them")
 	case !f.embedded && len(f.etcd) == 0:
@@ -93,24 +132,16 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if f.embedded {
 		return a.serveEmbedded(ctx, f, false, log, a.printURL(log))
 	}
-	tlsConfig, err := f.tls()
+	store, client, err := a.openEtcd(f, log)
 	if err != nil {
 		return err
 	}
+	defer client.Close()
 	ln, err := f.open()
 	if err != nil {
 		return err
 	}
 	defer ln.Close()
-	client, err := etcdstore.Dial(etcdstore.Config{Endpoints: f.etcd, TLS: tlsConfig, Username: f.user, Password: a.env.Getenv("SHARDD_ETCD_PASSWORD"), Logger: log})
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	store, err := etcdstore.New(client, etcdstore.Options{Logger: log})
-	if err != nil {
-		return err
-	}
 	return a.serveStore(ctx, f, ln, store, log, a.printURL(log))
 }
 
@@ -136,7 +167,7 @@ func (a *app) serveEmbedded(ctx context.Context, f serveFlags, dev bool, log hcl
 	}
 	defer ln.Close()
 	starting, cancel := context.WithTimeout(ctx, time.Minute)
-	etcd, err := embedetcd.Start(starting, embedetcd.Config{Dir: f.dataDir, Dev: dev, Logger: log})
+	etcd, err := embedetcd.Start(starting, embedetcd.Config{Dir: f.dataDir, Dev: dev, Listen: f.etcdListen, Logger: log})
 	cancel()
 	if err != nil {
 		if ctx.Err() != nil {
@@ -149,6 +180,7 @@ func (a *app) serveEmbedded(ctx context.Context, f serveFlags, dev bool, log hcl
 			log.Warn("embedded etcd did not stop in order", "error", err)
 		}
 	}()
+	log.Info("embedded etcd listens, for agents", "endpoint", etcd.Endpoint())
 	store, err := etcdstore.New(etcd.Client(), etcdstore.Options{Logger: log})
 	if err != nil {
 		return err
@@ -172,7 +204,7 @@ var errEtcdStopped = errors.New("the embedded etcd stopped; see the log above")
 
 // serveStore serves on ln until ctx ends.
 func (a *app) serveStore(ctx context.Context, f serveFlags, ln net.Listener, store *etcdstore.Store, log hclog.Logger, ready func(url string)) error {
-	s, err := server.New(server.Config{Directory: store, Elector: store, ID: f.id, AllowInsecure: f.insecure, AllowedHosts: f.hosts, Logger: log})
+	s, err := server.New(server.Config{Directory: store, Elector: store, ID: f.id, AllowInsecure: f.insecure, AllowedHosts: f.hosts, Admission: f.admission(), Logger: log})
 	if err != nil {
 		return err
 	}
@@ -204,6 +236,17 @@ func (a *app) printURL(log hclog.Logger) func(url string) {
 			a.out.Reset(io.Discard)
 		}
 	}
+}
+
+// admission says when members are down and gone; 0 means at once here.
+func (f *serveFlags) admission() membership.AdmissionConfig {
+	c := membership.AdmissionConfig{Down: f.down, Settle: f.settle}
+	for _, d := range []*time.Duration{&c.Down, &c.Settle} {
+		if *d == 0 {
+			*d = -1
+		}
+	}
+	return c
 }
 
 // open listens, unless the address is reachable from elsewhere and that is not
