@@ -50,6 +50,8 @@ func exitCode(err error) int {
 		return c.code
 	case is(err, membership.ErrConflict, membership.ErrExists, membership.ErrDuplicate, membership.ErrForeign, api.ErrCluster, api.ErrForked, api.ErrOlder):
 		return ExitConflict
+	case is(err, membership.ErrFrozen, membership.ErrWentBack, api.ErrDeclined):
+		return ExitRefused
 	case errors.Is(err, membership.ErrUnreachable):
 		return ExitUnreachable
 	case is(err, migrate.ErrFile, migrate.ErrCluster, migrate.ErrNoServer, membership.ErrInvalid):

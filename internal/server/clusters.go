@@ -22,6 +22,7 @@ type clusters struct {
 	id        string             // of this process, in elections
 	admission membership.AdmissionConfig
 	timeout   time.Duration
+	dir       string // for what was served; "" = in memory only
 	logger    hclog.Logger
 
 	ctx context.Context // ends all hubs
@@ -100,6 +101,7 @@ func (c *clusters) ensureLocked(name string) *hub {
 	}
 	logger := c.logger.With("cluster", name)
 	h := newHub(name, c.directory.Open(name), c.timeout, logger)
+	h.id, h.kept.dir = c.id, c.dir
 	ctx, stop := context.WithCancel(c.ctx)
 	h.stop = stop
 	h.onLost = func() { c.drop(h) }

@@ -29,6 +29,11 @@ type Config struct {
 	// down and gone; its zero value = its defaults.
 	Admission membership.AdmissionConfig
 
+	// DataDir is where the newest version of every cluster that was served is
+	// kept, fsynced before it goes out, so that a restarted process notices a
+	// store that was restored meanwhile; "" = in memory only.
+	DataDir string
+
 	// Addr is what Run listens on; "" = api.DefaultAddr.
 	Addr string
 	// AllowInsecure lets the server listen on other addresses than those of

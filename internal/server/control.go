@@ -14,8 +14,14 @@ import (
 // may come back under the same name: then another controller serves it.
 func (h *hub) control(ctx context.Context, elector membership.Elector, id string, admission membership.AdmissionConfig) {
 	roster, _ := h.store.(membership.Roster) // else nodes come by edits only
+	// Before it leads, this process tells the store what it has served. A store
+	// that cannot be read is the controller's to tell about.
+	first, cancel := context.WithTimeout(ctx, h.timeout)
+	_, _ = h.wait(first, func(*view) bool { return true })
+	cancel()
 	for {
-		c, err := membership.NewController(membership.ControllerConfig{Store: h.store, Elector: elector, Cluster: h.name, ID: id, Roster: roster, Admission: admission, Logger: h.logger})
+		c, err := membership.NewController(membership.ControllerConfig{Store: h.store, Elector: elector, Cluster: h.name, ID: id, Roster: roster, Admission: admission,
+			Epochs: h.store, Recall: h.kept.held, Logger: h.logger})
 		if err == nil {
 			h.mu.Lock()
 			h.ruler = c

@@ -42,7 +42,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, logger: cfg.Logger, guard: newGuard(cfg), endHubs: endHubs,
 		store: lister{directory: cfg.Directory, timeout: time.Second, every: time.Second}}
 	s.running, s.stop = context.WithCancel(context.Background())
-	s.clusters = &clusters{directory: cfg.Directory, lister: lister{directory: cfg.Directory, timeout: cfg.StoreTimeout, every: 100 * time.Millisecond}, elector: cfg.Elector, id: cfg.ID, admission: cfg.Admission, timeout: cfg.StoreTimeout, logger: s.logger,
+	s.clusters = &clusters{directory: cfg.Directory, lister: lister{directory: cfg.Directory, timeout: cfg.StoreTimeout, every: 100 * time.Millisecond}, elector: cfg.Elector, id: cfg.ID, dir: cfg.DataDir, admission: cfg.Admission, timeout: cfg.StoreTimeout, logger: s.logger,
 		ctx: ctx, hubs: make(map[string]*hub), read: make(chan struct{})}
 	if s.metrics, err = newMetrics(cfg.Registry, s.clusters); err != nil {
 		endHubs()
