@@ -28,14 +28,14 @@
 // expo(x), with / and >> rounding down:
 //
 //	m = (2^49 - 2x - 1) << k, with k such that 2^63 <= m < 2^64
-//	i = (m-1 >> 55) + 1                                       256 to 512
-//	R = ((i<<55) - m << 9) / i                                r = R/2^64 <= 2^-8
+//	i = ((m-1) >> 55) + 1                                     256 to 512
+//	R = (((i<<55) - m) << 9) / i                              r = R/2^64 <= 2^-8
 //	p = 2^64/6;  p = 2^64/j + (p*R >> 64) for j = 5, 4, 3, 2
-//	E = ((k-15)*LN2 >> 6) + LN[i] + (R + (R*(R*p >> 64) >> 64) >> 6)
+//	E = ((k-15)*LN2 >> 6) + LN[i] + ((R + (R*(R*p >> 64) >> 64)) >> 6)
 //
 // where LN2 is ln 2 in units of 2^-64 and LN[i] is -ln(i/512) in units of 2^-58,
-// both rounded to the nearest. E is within 4 units of the logarithm; two values of x are at least
-// 1023 units apart, so a smaller x never has a larger E.
+// both rounded to the nearest. E is within 4 units of the logarithm; two values of
+// x are at least 1023 units apart, so a smaller x never has a larger E.
 //
 // # Law
 //

@@ -50,6 +50,7 @@ func TestPythonReader(t *testing.T) {
 
 // The check can fail: on another owner, hash, digest, table or refusal.
 func TestPythonReaderFinds(t *testing.T) {
+	var damaged []string
 	f := func(path, old, changed string) {
 		t.Helper()
 		b, err := os.ReadFile(path)
@@ -59,11 +60,8 @@ func TestPythonReaderFinds(t *testing.T) {
 		if !bytes.Contains(b, []byte(old)) {
 			t.Fatalf("%s: no %q to change", path, old)
 		}
-		damaged := filepath.Join(t.TempDir(), "damaged.json")
-		writeFile(t, damaged, bytes.Replace(b, []byte(old), []byte(changed), 1))
-		if r := reader(t, "check.py", damaged); r.code != 1 || strings.Contains(r.stdout, "agree") {
-			t.Errorf("%s with %q for %q: exit %d: %s%s", path, changed, old, r.code, r.stdout, r.stderr)
-		}
+		damaged = append(damaged, filepath.Join(t.TempDir(), filepath.Base(path)))
+		writeFile(t, damaged[len(damaged)-1], bytes.Replace(b, []byte(old), []byte(changed), 1))
 	}
 	one, rows := filepath.Join(vectorsDir, "few-maglev.json"), filepath.Join(vectorsDir, "slots-rows.json")
 	f(one, `"order":[0,1]`, `"order":[1,0]`)
@@ -73,6 +71,10 @@ func TestPythonReaderFinds(t *testing.T) {
 	f(rows, `"tables": ["53484f01`, `"tables": ["53484f02`)
 	f(exponentials, `"0000000000000`, `"1000000000000`)
 	f(topologyVectors, `"why": "corrupt"`, `"why": "unknown"`)
+	r := reader(t, "check.py", damaged...)
+	if r.code != 1 || strings.Contains(r.stdout, "agree") || strings.Count(r.stdout, "\n") != len(damaged) {
+		t.Errorf("%d damaged files, exit %d:\n%s%s", len(damaged), r.code, r.stdout, r.stderr)
+	}
 }
 
 // The reader routes by a saved topology as shardd does, and refuses a damaged one.
@@ -94,6 +96,9 @@ func TestPythonReaderSaved(t *testing.T) {
 		want := mustRun(t, "shardd", append([]string{"route", "--file", file}, keys...)...)
 		if diff := cmp.Diff(want, got.stdout); diff != "" || got.code != 0 {
 			t.Errorf("%s: exit %d %s (-shardd +python):\n%s", v.name, got.code, got.stderr, diff)
+		}
+		if v.name != "slots-rows" {
+			continue
 		}
 		b[len(b)/2] ^= 1
 		writeFile(t, file, b)
