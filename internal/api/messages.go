@@ -55,6 +55,9 @@ type MessageType string
 const (
 	// MessageFull carries a whole version.
 	MessageFull MessageType = "full"
+	// MessageDelta carries what leads from the version that the client has to
+	// the newest. It comes only if the client asks for it.
+	MessageDelta MessageType = "delta"
 	// MessageHeartbeat says that the connection lives and which version is
 	// the newest. It comes at once if there is nothing newer to send, and
 	// then at the announced interval.
@@ -63,13 +66,27 @@ const (
 	MessageEnd MessageType = "end"
 )
 
+// Deltas says which delta messages a client of a watch takes: the query
+// parameter "deltas".
+type Deltas string
+
+// What a client takes. Other values, of a later client, count as DeltasNone.
+const (
+	DeltasNone Deltas = ""     // whole versions only
+	DeltasNext Deltas = "next" // from what this watch has brought
+	DeltasAll  Deltas = "all"  // from what after names, too
+)
+
 // Message is one line of a watch.
 type Message struct {
 	Type      MessageType        `json:"type"`
 	ClusterID topology.ClusterID `json:"cluster_id"`
 	Version   topology.Version   `json:"version"` // newest; zero before the first
 	Digest    topology.Digest    `json:"digest"`  // its content digest
-	// Encoded is the canonical encoding of the version, in a full message.
+	// Base is the content digest of the version that a delta applies to.
+	Base topology.Digest `json:"base,omitzero"`
+	// Encoded is the canonical encoding of the version, in a full message, or
+	// of the delta.
 	Encoded []byte `json:"encoded,omitempty"`
 	// IntervalMS is the longest time in milliseconds until the next message,
 	// in a heartbeat.
@@ -91,6 +108,22 @@ func (m Message) Decode() (*topology.Topology, error) {
 		return nil, fmt.Errorf("api: %w: message says version %s with digest %s, but carries %s with %s", topology.ErrCorrupt, m.Version, m.Digest, t.Version(), t.Digest())
 	}
 	return t, nil
+}
+
+// DecodeDelta returns the delta of a delta message, checked against the digests
+// that the message names.
+func (m Message) DecodeDelta() (*topology.Delta, error) {
+	if m.Type != MessageDelta {
+		return nil, fmt.Errorf("api: message %q carries no delta", m.Type)
+	}
+	d, err := topology.DecodeDelta(m.Encoded)
+	if err != nil {
+		return nil, fmt.Errorf("api: delta to version %s: %w", m.Version, err)
+	}
+	if d.Base() != m.Base || d.Target() != m.Digest {
+		return nil, fmt.Errorf("api: %w: message says delta from %s to %s, but carries one from %s to %s", topology.ErrCorrupt, m.Base, m.Digest, d.Base(), d.Target())
+	}
+	return d, nil
 }
 
 // Declared is the answer of GET spec.

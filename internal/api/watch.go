@@ -36,7 +36,15 @@ func silenceAfter(interval time.Duration) time.Duration { return max(3*interval,
 // silence is how long the stream may say nothing; 0 = three of the intervals
 // that the server announces, at least 1 s, and 3 s before the first.
 func (c *Client) Watch(ctx context.Context, cluster string, after topology.Ref, silence time.Duration, fn func(Message) error) error {
+	return c.WatchDeltas(ctx, cluster, after, DeltasNone, silence, fn)
+}
+
+// WatchDeltas is Watch for a client that takes delta messages.
+func (c *Client) WatchDeltas(ctx context.Context, cluster string, after topology.Ref, deltas Deltas, silence time.Duration, fn func(Message) error) error {
 	query := url.Values{}
+	if deltas != DeltasNone {
+		query.Set("deltas", string(deltas))
+	}
 	if !after.IsZero() {
 		query.Set("after", after.Version.String())
 		query.Set("digest", after.Digest.String())

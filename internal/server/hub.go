@@ -28,6 +28,7 @@ type view struct {
 
 	message func() ([]byte, error) // the full message, one line
 	table   func() (*placement.Table, error)
+	deltas  deltas // messages for those who hold an earlier version
 }
 
 func newView(st membership.State, line uint64, lineErr *api.Error) *view {
@@ -77,6 +78,7 @@ type hub struct {
 	lineErr *api.Error
 	changed chan struct{} // closed and replaced with every change of view or gone
 	tables  []*topology.Object
+	bases   bases // versions served lately
 
 	id        string                     // of this process, in messages
 	kept      *keeper                    // what this process has served last
@@ -155,6 +157,7 @@ func (h *hub) update(ctx context.Context, st membership.State) error {
 	if st.Head != nil {
 		h.proved.add(st.Head.Ref())
 		h.keepTables(st.Head)
+		h.bases.add(st.Head)
 	}
 	h.view, h.gone = newView(st, h.line, h.lineErr), false
 	h.view.sore = h.sore

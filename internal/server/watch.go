@@ -43,7 +43,8 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	st := &stream{server: s, hub: h, out: w, control: http.NewResponseController(w), sent: held.Digest, line: v.line}
+	st := &stream{server: s, hub: h, out: w, control: http.NewResponseController(w), sent: held.Digest, version: held.Version, line: v.line,
+		deltas: api.Deltas(r.URL.Query().Get("deltas"))}
 	st.run(r)
 	return nil
 }
@@ -74,8 +75,10 @@ type stream struct {
 	hub     *hub
 	out     http.ResponseWriter
 	control *http.ResponseController
-	sent    topology.Digest // what the client has, from here or from before
+	sent    topology.Digest  // what the client has, from here or from before
+	version topology.Version // of sent
 	line    uint64
+	deltas  api.Deltas // what the client takes
 }
 
 // run sends until the client goes, the server stops, or there is nothing left
@@ -123,14 +126,26 @@ func (st *stream) bring(v *view, first bool) error {
 		}
 		return nil
 	}
-	line, err := v.message()
+	kind, line, err := st.compose(v, first)
 	if err == nil {
-		err = st.write(api.MessageFull, line)
+		err = st.write(kind, line)
 	}
 	if err == nil {
-		st.sent = head.Digest
+		st.sent, st.version = head.Digest, head.Version
 	}
 	return err
+}
+
+// compose returns the message that brings v's version: a delta if the client
+// takes one from what it holds, else the whole version.
+func (st *stream) compose(v *view, first bool) (api.MessageType, []byte, error) {
+	if v.state.Head != nil && !st.sent.IsZero() && (st.deltas == api.DeltasAll || st.deltas == api.DeltasNext && !first) {
+		if line := st.hub.delta(v, st.sent, st.version); line != nil {
+			return api.MessageDelta, line, nil
+		}
+	}
+	line, err := v.message()
+	return api.MessageFull, line, err
 }
 
 func (st *stream) heartbeat() error {

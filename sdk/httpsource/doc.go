@@ -2,12 +2,15 @@
 // HTTP, without etcd in the client.
 //
 // A [Source] holds one watch open on one of the servers: a stream of JSON lines
-// with whole versions and heartbeats. It presents what the client holds, so the
-// server proves that what it sends descends from it. When the stream ends, falls
-// silent, or its server turns out to serve another cluster, another line of
+// with whole versions, deltas and heartbeats. It presents what the client holds,
+// so the server proves that what it sends descends from it. When the stream ends,
+// falls silent, or its server turns out to serve another cluster, another line of
 // versions or an older one, the source reports that and goes to the next server,
 // with a jittered pause of at most a second, or as long as Retry-After says.
-// Tables are fetched by digest and kept while they are in use.
+// Versions come as deltas where the server has what the client holds; what a
+// delta leads to is checked by its digest, and fetched whole if that differs.
+// Tables come with deltas, or are fetched by digest, and are kept while they are
+// in use.
 //
 // # Law
 //
@@ -17,8 +20,9 @@
 //
 // # Cost
 //
-// One connection and one goroutine a Watch. A version costs one message; a table
-// that is not there yet, one request.
+// One connection and one goroutine a Watch. A version costs one message, of some
+// hundred bytes where few nodes change; a table that is not there yet, one
+// request.
 //
 // # What it does not do
 //

@@ -62,6 +62,7 @@ type fake struct {
 	refuse  func(w http.ResponseWriter, r *http.Request) bool
 	lines   chan string // what open watches send
 	objects map[topology.Digest]*topology.Object
+	whole   map[string]*topology.Topology // by version
 }
 
 func newFake() *fake {
@@ -74,6 +75,10 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refuse := f.refuse
 	f.mu.Unlock()
 	if refuse != nil && refuse(w, r) {
+		return
+	}
+	if v := r.URL.Query().Get("version"); v != "" {
+		f.version(w, v)
 		return
 	}
 	if r.PathValue("digest") != "" {
@@ -109,6 +114,21 @@ func (f *fake) object(w http.ResponseWriter, r *http.Request) {
 	fail(w, api.CodeNoObject)
 }
 
+func (f *fake) version(w http.ResponseWriter, v string) {
+	f.mu.Lock()
+	t := f.whole[v]
+	f.mu.Unlock()
+	if t == nil {
+		fail(w, api.CodeNoVersion)
+		return
+	}
+	b, err := t.MarshalSaved()
+	if err != nil {
+		panic(err)
+	}
+	_, _ = w.Write(b)
+}
+
 func fail(w http.ResponseWriter, code api.Code) {
 	e := api.Errorf(code, "", "made up: %s", code)
 	w.WriteHeader(e.HTTPStatus())
@@ -118,6 +138,7 @@ func fail(w http.ResponseWriter, code api.Code) {
 func (f *fake) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /v1/clusters/cache/watch", f)
+	mux.Handle("GET /v1/clusters/cache/topology", f)
 	mux.Handle("GET /v1/clusters/cache/objects/{digest}", f)
 	return mux
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/shardd/shardd/internal/api"
 	"github.com/shardd/shardd/sdk"
@@ -18,13 +19,14 @@ type follower struct {
 	source    *Source
 	held      topology.Ref
 	fn        func(*topology.Topology) error
-	tables    map[topology.Digest]*topology.Object // of the newest version
+	base      *topology.Topology                   // newest version that came, taken or not: what deltas apply to
+	tables    map[topology.Digest]*topology.Object // of it
 	delivered bool                                 // this stream has brought or confirmed something
 }
 
 // follow watches one server until its stream ends. The error says why.
 func (f *follower) follow(ctx context.Context, srv *server) error {
-	err := srv.client.Watch(ctx, f.source.cluster, f.held, f.source.opts.silence, func(m api.Message) error {
+	err := srv.client.WatchDeltas(ctx, f.source.cluster, f.held, f.deltas(), f.source.opts.silence, func(m api.Message) error {
 		return f.message(ctx, srv, m)
 	})
 	return inSDKTerms(err)
@@ -46,14 +48,11 @@ func (f *follower) message(ctx context.Context, srv *server, m api.Message) erro
 	switch m.Type {
 	case api.MessageHeartbeat:
 		return f.heartbeat(m)
-	case api.MessageFull:
+	case api.MessageFull, api.MessageDelta:
 	default: // of a later release
 		return nil
 	}
-	t, err := m.Decode()
-	if err == nil {
-		t, err = f.attach(ctx, srv, t)
-	}
+	t, err := f.version(ctx, srv, m)
 	if errors.Is(err, topology.ErrUnknown) {
 		sdk.Report(ctx, fmt.Errorf("httpsource: version %s from %s: %w; staying on %s until this program is upgraded or the next version can be used", m.Version, srv.name, err, f.held.Version))
 		return nil
@@ -88,12 +87,15 @@ func (f *follower) deliver(t *topology.Topology) error {
 }
 
 // attach adds the tables that t refers to. Those of the version before are at
-// hand; the others are fetched where the version came from.
-func (f *follower) attach(ctx context.Context, srv *server, t *topology.Topology) (*topology.Topology, error) {
+// hand, and more may be; the others are fetched where the version came from.
+func (f *follower) attach(ctx context.Context, srv *server, t *topology.Topology, more ...*topology.Object) (*topology.Topology, error) {
 	tables := make(map[topology.Digest]*topology.Object, len(t.Refs()))
 	objects := make([]*topology.Object, 0, len(t.Refs()))
 	for _, ref := range t.Refs() {
 		o := f.tables[ref.Digest]
+		if i := slices.IndexFunc(more, func(o *topology.Object) bool { return o.Digest() == ref.Digest }); i >= 0 {
+			o = more[i]
+		}
 		if o == nil {
 			var err error
 			if o, err = srv.client.Object(ctx, f.source.cluster, ref.Digest); err != nil {
@@ -107,6 +109,6 @@ func (f *follower) attach(ctx context.Context, srv *server, t *topology.Topology
 	if err != nil {
 		return nil, err
 	}
-	f.tables = tables
+	f.base, f.tables = full, tables
 	return full, nil
 }

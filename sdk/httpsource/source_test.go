@@ -43,8 +43,8 @@ func TestPresents(t *testing.T) {
 		f.lines <- hangUp
 		f.send(second)
 		await(t, c, second)
-		want := []string{"/v1/clusters/cache/watch",
-			fmt.Sprintf("/v1/clusters/cache/watch?after=1.1&digest=%s&id=%s", first.Digest(), first.ClusterID())}
+		want := []string{"/v1/clusters/cache/watch?deltas=all",
+			fmt.Sprintf("/v1/clusters/cache/watch?after=1.1&deltas=all&digest=%s&id=%s", first.Digest(), first.ClusterID())}
 		if diff := cmp.Diff(want, f.requests()); diff != "" {
 			t.Fatal(diff)
 		}
@@ -280,7 +280,7 @@ func TestSdk02(t *testing.T) {
 		whole := encode(api.Message{Type: api.MessageFull, ClusterID: next.ClusterID(), Version: next.Version(), Digest: next.Digest(), Encoded: next.Encode()})
 		cut := encode(api.Message{Type: api.MessageFull, ClusterID: next.ClusterID(), Version: next.Version(), Digest: next.Digest(), Encoded: next.Encode()[:50]})
 		for name, line := range map[string]string{"broken JSON": whole[:len(whole)/2], "empty line": "", "null": "null", "empty object": "{}",
-			"half a topology": cut, "not ours": "<html>", "a type to come": `{"type":"delta","version":"1.2"}`} {
+			"half a topology": cut, "not ours": "<html>", "a type to come": `{"type":"patch","version":"1.2"}`, "an empty delta": `{"type":"delta","version":"1.2"}`} {
 			f.lines <- line
 			holds(name)
 		}
@@ -370,7 +370,7 @@ func TestTables(t *testing.T) {
 		object := func(topo *topology.Topology) string {
 			return "/v1/clusters/cache/objects/" + topo.Refs()[0].Digest.String()
 		}
-		want := []string{"/v1/clusters/cache/watch", object(v1), object(v3)}
+		want := []string{"/v1/clusters/cache/watch?deltas=all", object(v1), object(v3)}
 		if diff := cmp.Diff(want, f.requests()); diff != "" {
 			t.Fatal(diff)
 		}
