@@ -37,7 +37,11 @@ type Client struct {
 	pinned topology.ClusterID
 	state  State
 	logged string // last problem logged
-	subs   map[*subscriber]struct{}
+	reset  bool   // the next topology is taken whatever it is; see Reset
+	// rewatch ends the Watch that runs, so that another one begins; nil
+	// before the first.
+	rewatch context.CancelFunc
+	subs    map[*subscriber]struct{}
 
 	calls   sync.WaitGroup // goroutines of subscribers; Add only under mu while not closed
 	callers callers        // the same, by their ids
@@ -65,7 +69,7 @@ func New(src Source, opts ...Option) (*Client, error) {
 		subs: make(map[*subscriber]struct{})}
 	c.snap.Store(errorSnapshot(ErrNotReady))
 	c.startSaver(o.snapshot)
-	go c.watch(WithReport(ctx, c.problem))
+	go c.watch(WithReport(ctx, c.problem), o.reset)
 	return c, nil
 }
 
@@ -128,13 +132,21 @@ func (c *Client) isClosed() bool {
 // retryPause is the longest pause before a Watch that returned is called again.
 const retryPause = time.Second
 
-func (c *Client) watch(ctx context.Context) {
+func (c *Client) watch(ctx context.Context, reset bool) {
 	defer close(c.done)
 	c.loadSnapshot()
+	if reset {
+		c.mu.Lock()
+		c.reset = true
+		c.mu.Unlock()
+	}
 	for {
-		err := c.src.Watch(ctx, c.snap.Load().ref(), c.offer)
+		err := c.watchOnce(ctx)
 		if ctx.Err() != nil {
 			return
+		}
+		if errors.Is(err, errReset) {
+			continue
 		}
 		if err == nil {
 			err = errors.New("sdk: the source stopped watching")
@@ -148,6 +160,23 @@ func (c *Client) watch(ctx context.Context) {
 		case <-pause.C:
 		}
 	}
+}
+
+// errReset ends a Watch because of Reset.
+var errReset = errors.New("sdk: reset")
+
+// watchOnce watches until the source returns or Reset is called.
+func (c *Client) watchOnce(ctx context.Context) error {
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.mu.Lock()
+	c.rewatch = cancel
+	c.mu.Unlock()
+	err := c.src.Watch(watching, c.claims(), c.offer)
+	if watching.Err() != nil {
+		return errReset
+	}
+	return err
 }
 
 // jitter spreads d over its upper half; chance is in [0, 1).
@@ -165,7 +194,7 @@ func (c *Client) consider(t *topology.Topology, savedAt time.Time) error {
 	c.taking.Lock()
 	defer c.taking.Unlock()
 	current := c.snap.Load()
-	held := current.ref()
+	held := c.claims()
 	if t == nil {
 		return c.confirm(held)
 	}
@@ -173,9 +202,13 @@ func (c *Client) consider(t *topology.Topology, savedAt time.Time) error {
 	pinned := c.pinned
 	c.mu.Unlock()
 	v, err := admit(pinned, held, t.Ref(), t.Parent())
+	if v == take && current.ref() == t.Ref() { // after a reset
+		v = have
+	}
 	switch v {
 	case have:
-		return c.confirm(held)
+		c.endReset()
+		return c.confirm(t.Ref())
 	case refuse:
 		return c.refuse(held, t, err)
 	}
@@ -199,6 +232,7 @@ func (c *Client) install(s *snapshot, savedAt time.Time) error {
 		return ErrClosed
 	}
 	c.snap.Store(s)
+	c.reset = c.reset && !savedAt.IsZero() // the file is not what a reset waits for
 	t := s.topology()
 	c.pinned = t.ClusterID()
 	now := time.Now()

@@ -33,12 +33,12 @@ var (
 	// ErrForked: the topology does not continue the line of versions that
 	// this client holds: a copy of the store was written to, the store was
 	// restored from a backup, or the client was away longer than the chain
-	// is kept. Look at the store; after a restore, raise the epoch. A new
-	// client starts afresh.
+	// is kept. Look at the store; after a restore, raise the epoch
+	// (shardd epoch bump). Client.Reset is the way back for this client alone.
 	ErrForked = errors.New("another line of versions")
 	// ErrOlder: the topology comes before the one that this client holds: a
 	// server lags, which mends itself, or the store went back, and then the
-	// epoch has to be raised.
+	// epoch has to be raised (shardd epoch bump).
 	ErrOlder = errors.New("older version")
 )
 

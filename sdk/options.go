@@ -17,6 +17,7 @@ type options struct {
 	hooks  Hooks
 
 	snapshot string
+	reset    bool
 }
 
 // WithLogger sets the logger. The default, and nil, is to log nothing.
