@@ -12,6 +12,8 @@
 //	<prefix>/<name>/chain/<epoch>.<seq>        history and digest of one version
 //	<prefix>/<name>/object/<digest>/<part>     contents: topologies, tables, reports, declared states
 //	<prefix>/<name>/leader                     the election key, under a lease
+//	<prefix>/<name>/live/<node>                a node's presence, under its own lease
+//	<prefix>/<name>/member/<node>              what admission remembers of it, without a lease
 //
 // The small keys are JSON records, to be read by people too; whatever can grow
 // is a content: addressed by the digest of its bytes, compressed where that
