@@ -30,3 +30,30 @@ func TestCheck(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckAtTheEdge: where shares are about an entry, Check and Update agree,
+// and nothing that Check takes for granted is refused.
+func TestCheckAtTheEdge(t *testing.T) {
+	refused := 0
+	for _, spec := range []string{"maglev:13", "slots:13", "slots:13 r2", "slots:13 zones", "rendezvous:256", "jump", "ring:1"} {
+		var prev *Table
+		for w := uint32(1); w < 40; w++ {
+			nodes := zonedNodes(4, 2)
+			nodes[w%4].Weight = w
+			nodes[(w+1)%4].Weight = w / 3
+			d := topology.Declared{Cluster: draft(1, specOf(spec), nodes).Cluster, Spec: specOf(spec), Nodes: nodes}
+			next, want := Update(prev, draft(uint64(w), d.Spec, nodes))
+			if got := Check(prev.topology(), d); (got == nil) != (want == nil) {
+				t.Errorf("%s, weight %d: Check says %v, Update %v", spec, w, got, want)
+			}
+			if want == nil {
+				prev = next
+			} else {
+				refused++
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("no case was refused")
+	}
+}
