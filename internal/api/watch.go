@@ -41,6 +41,19 @@ func (c *Client) Watch(ctx context.Context, cluster string, after topology.Ref, 
 
 // WatchDeltas is Watch for a client that takes delta messages.
 func (c *Client) WatchDeltas(ctx context.Context, cluster string, after topology.Ref, deltas Deltas, silence time.Duration, fn func(Message) error) error {
+	stream, err := c.OpenWatch(ctx, cluster, after, deltas)
+	if err != nil {
+		return err
+	}
+	return stream.Follow(ctx, silence, fn)
+}
+
+// Stream is a watch that a server has accepted. Follow or Close it, once.
+type Stream struct{ answer *answer }
+
+// OpenWatch is the first half of Watch: it returns when a server has accepted
+// the watch, or with the reason why none has. ctx is for the whole watch.
+func (c *Client) OpenWatch(ctx context.Context, cluster string, after topology.Ref, deltas Deltas) (*Stream, error) {
 	query := url.Values{}
 	if deltas != DeltasNone {
 		query.Set("deltas", string(deltas))
@@ -53,15 +66,25 @@ func (c *Client) WatchDeltas(ctx context.Context, cluster string, after topology
 	a, err := c.do(ctx, request{method: http.MethodGet, path: Path(cluster, "watch"), query: query, stream: true,
 		header: http.Header{"Accept": {TypeLines}}})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer a.cancel()
-	defer a.Body.Close()
-	err = a.follow(silence, fn)
+	return &Stream{a}, nil
+}
+
+// Follow is the second half of Watch; ctx is the same.
+func (s *Stream) Follow(ctx context.Context, silence time.Duration, fn func(Message) error) error {
+	defer s.Close()
+	err := s.answer.follow(silence, fn)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return err
+}
+
+// Close gives the watch up.
+func (s *Stream) Close() {
+	s.answer.cancel()
+	s.answer.Body.Close()
 }
 
 // follow reads messages until one of the ends that Watch names.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/shardd/shardd/internal/api"
 	"github.com/shardd/shardd/sdk"
@@ -22,11 +23,20 @@ type follower struct {
 	base      *topology.Topology                   // newest version that came, taken or not: what deltas apply to
 	tables    map[topology.Digest]*topology.Object // of it
 	delivered bool                                 // this stream has brought or confirmed something
+	opened    time.Time                            // when it was accepted
 }
 
-// follow watches one server until its stream ends. The error says why.
-func (f *follower) follow(ctx context.Context, srv *server) error {
-	err := srv.client.WatchDeltas(ctx, f.source.cluster, f.held, f.deltas(), f.source.opts.silence, func(m api.Message) error {
+// follow opens a watch and follows it until its stream ends. The error says why.
+func (f *follower) follow(ctx context.Context, turn *turns) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := f.open(ctx, turn)
+	if err != nil {
+		return inSDKTerms(err)
+	}
+	srv := f.source.servers[turn.server()]
+	f.opened = time.Now()
+	err = stream.Follow(ctx, f.source.opts.silence, func(m api.Message) error {
 		return f.message(ctx, srv, m)
 	})
 	return inSDKTerms(err)

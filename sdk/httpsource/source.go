@@ -36,7 +36,8 @@ func WithTransport(t http.RoundTripper) Option { return func(o *options) { o.tra
 func WithLogger(l hclog.Logger) Option { return func(o *options) { o.logger = l } }
 
 // WithTimeout sets how long a server has to accept a watch or to send a table;
-// 0 = 3 s. With a server that hangs, the next one is asked after this time.
+// 0 = 3 s. A server that says nothing for half a second has a rival: the next one
+// is asked, too, and the first that accepts the watch is followed.
 func WithTimeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
 // WithSilence sets how long a stream may say nothing until it is given up; 0 =
@@ -105,19 +106,15 @@ func (s *Source) Watch(ctx context.Context, have topology.Ref, fn func(*topology
 	f := follower{source: s, held: have, fn: fn}
 	turn := newTurns(len(s.servers), s.opts.chance)
 	for {
-		n := turn.server()
 		f.delivered = false
-		start := time.Now()
-		err := f.follow(ctx, s.servers[n])
+		err := f.follow(ctx, turn)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		s.opts.logger.Debug("watch ended", "server", s.servers[n].name, "error", err)
-		if !errors.Is(err, errRefused) { // the client knows of those
-			sdk.Report(ctx, err)
-		}
+		s.opts.logger.Debug("watch ended", "server", s.servers[turn.server()].name, "error", err)
+		f.report(ctx, err)
 		now := time.Now()
-		worked := f.delivered && now.Sub(start) >= mostPause && !errors.Is(err, api.ErrSilent)
+		worked := f.delivered && now.Sub(f.opened) >= mostPause && !errors.Is(err, api.ErrSilent)
 		if err := sleep(ctx, turn.ended(worked, retryAfter(err), now)); err != nil {
 			return err
 		}

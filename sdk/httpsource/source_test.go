@@ -116,21 +116,6 @@ func TestSilent(t *testing.T) {
 	})
 }
 
-// TestHanging: a server that accepts and says nothing costs the timeout once.
-func TestHanging(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n, b, l := newNetwork(), newFake(), newLine(t)
-		n.serve(t, "a:1", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
-		n.serve(t, "b:1", b.handler())
-		c := client(t, n, nil, "a:1", "b:1")
-		v1 := l.ring(3)
-		b.send(v1)
-		if took := await(t, c, v1); took > 3500*time.Millisecond {
-			t.Errorf("the server that works was found after %v", took)
-		}
-	})
-}
-
 // TestRetryAfter: a server that asks to be left alone is.
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,9 @@
 package httpsource
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Pauses between two tries.
 const (
@@ -32,7 +35,7 @@ func (t *turns) server() int { return t.now }
 // while before that, and how long it asked to be left alone. It returns how long
 // to wait until server is to be tried.
 func (t *turns) ended(worked bool, retryAfter time.Duration, now time.Time) time.Duration {
-	t.barred[t.now] = now.Add(retryAfter)
+	t.bar(t.now, retryAfter, now)
 	if worked {
 		t.failures = 0
 	} else {
@@ -48,6 +51,36 @@ func (t *turns) ended(worked bool, retryAfter time.Duration, now time.Time) time
 	}
 	return wait
 }
+
+// bar has the server left alone for as long as it asked, and a little longer, so
+// that the clients which it sent away together do not come back together.
+func (t *turns) bar(server int, retryAfter time.Duration, now time.Time) {
+	if retryAfter > 0 {
+		retryAfter += time.Duration(t.chance() * float64(min(retryAfter, spread)))
+	}
+	t.barred[server] = now.Add(retryAfter)
+}
+
+// rival returns the next server after that whose turn it is that may be asked
+// and is not among asked.
+func (t *turns) rival(asked []int, now time.Time) (server int, ok bool) {
+	for i := range t.barred {
+		n := (t.now + i) % len(t.barred)
+		if !t.barred[n].After(now) && !slices.Contains(asked, n) {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// failed notes that a server failed beside another one.
+func (t *turns) failed(server int, retryAfter time.Duration, now time.Time) {
+	t.failures++
+	t.bar(server, retryAfter, now)
+}
+
+// took makes server the one whose turn it is.
+func (t *turns) took(server int) { t.now = server }
 
 // skipBarred moves on to the first server that may be asked, or the one that
 // may be soonest, and returns how long that is from now.

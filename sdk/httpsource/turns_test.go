@@ -26,8 +26,8 @@ func TestTurns(t *testing.T) {
 	step(true, 0, 1, 250*ms)
 	step(false, 10*time.Second, 2, 0)
 	step(false, 10*time.Second, 0, 0)
-	step(false, 0, 0, 75*ms)                // 1 and 2 are barred
-	step(false, 10*time.Second, 1, 9925*ms) // all are barred: 1 is free first
+	step(false, 0, 0, 75*ms)                 // 1 and 2 are barred
+	step(false, 10*time.Second, 1, 10175*ms) // all are barred: 1 is free first, 10 s and a half of 500 ms after it said so
 	for range 30 {
 		if wait := tr.ended(false, 0, now); wait > mostPause {
 			t.Fatalf("pause of %v", wait)
