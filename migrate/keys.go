@@ -101,10 +101,12 @@ type KeyCount struct {
 	// Total is the number of keys in the list.
 	Total uint64 `json:"total"`
 	// Moved is how many have a node after the change that they did not have
-	// before.
+	// before. As in a report, none where nobody owned anything before, and all
+	// where nobody owns anything after.
 	Moved uint64 `json:"moved"`
 	// Ratio is Copies / (Total x replicas after): beside a movement's ratio.
-	// With one replica it is Moved / Total. 0 for an empty list.
+	// With one replica it is Moved / Total. 0 for an empty list; 1 where
+	// nobody owns anything after.
 	Ratio float64 `json:"ratio"`
 	// Copies is how many copies have to be made: Moved with one replica.
 	Copies uint64 `json:"copies"`
@@ -123,7 +125,13 @@ func CountKeys(from, to *placement.Table, keys iter.Seq2[[]byte, error]) (KeyCou
 		}
 		c.count(key)
 	}
-	if copies := c.sum.Total * uint64(max(1, c.replicas)); copies > 0 {
+	switch copies := c.sum.Total * uint64(max(1, c.replicas)); {
+	case copies == 0:
+	case from.Owners() == 0: // nothing was anywhere, so nothing moves
+		c.sum.Moved, c.sum.Copies = 0, 0
+	case to.Owners() == 0: // every key leaves, for nowhere
+		c.sum.Moved, c.sum.Ratio = c.sum.Total, 1
+	default:
 		c.sum.Ratio = float64(c.sum.Copies) / float64(copies)
 	}
 	return c.sum, nil

@@ -82,7 +82,10 @@ func (l Loader) Target(ctx context.Context, from Side, ref string) (Side, error)
 
 func (l Loader) load(ctx context.Context, ref string, from *placement.Table) (Side, error) {
 	version, err := topology.ParseVersion(ref)
-	if err == nil || ref == Current {
+	switch {
+	case err == nil && version.IsZero(): // Versions takes it for the newest
+		return Side{}, &fileError{fmt.Errorf("migrate: version %s: there is none; the first is 1.1, the newest goes by %q", ref, Current)}
+	case err == nil || ref == Current:
 		return l.published(ctx, ref, version)
 	}
 	b, err := l.read(ref)

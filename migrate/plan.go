@@ -3,6 +3,8 @@ package migrate
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"math/bits"
 
 	"github.com/shardd/shardd/placement"
 )
@@ -40,12 +42,16 @@ func New(from, to Side, maxFlows int) (*Plan, error) {
 }
 
 // Bytes returns how many bytes must be copied: the copies of listed keys that
-// move, times BytesPerKey. ok is false where either was not given.
+// move, times BytesPerKey, at most 2^64 - 1. ok is false where either was not
+// given.
 func (p *Plan) Bytes() (n uint64, ok bool) {
 	if p.Keys == nil || p.BytesPerKey == 0 {
 		return 0, false
 	}
-	return p.Keys.Copies * p.BytesPerKey, true
+	if high, low := bits.Mul64(p.Keys.Copies, p.BytesPerKey); high == 0 {
+		return low, true
+	}
+	return math.MaxUint64, true
 }
 
 // MarshalJSON writes the form that is shown at Plan.

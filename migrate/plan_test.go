@@ -131,6 +131,7 @@ func TestLoadRefuses(t *testing.T) {
 	f(Loader{}, "current", ErrNoServer, "name a server")
 	f(Loader{}, "1.7", ErrNoServer, `"1.7" is a published version`)
 	f(Loader{Versions: published{}}, "1.7", placement.ErrNoNodes, "no version 1.7")
+	f(Loader{Versions: published{}}, "0.0", ErrFile, "version 0.0: there is none")
 	f(Loader{}, "/nowhere/x.yaml", os.ErrNotExist, "/nowhere/x.yaml")
 	f(Loader{}, "/nowhere/x.yaml", ErrFile, "")
 	f(Loader{}, write(t, "bad.topology", saved), topology.ErrCorrupt, "save it again")
@@ -191,5 +192,13 @@ func TestPlanJSON(t *testing.T) {
 	p.Keys = nil
 	if b, _ = json.Marshal(p); bytes.Contains(b, []byte(`"keys"`)) || bytes.Contains(b, []byte(`"bytes"`)) {
 		t.Errorf("keys or bytes though none were counted: %s", b)
+	}
+}
+
+// TestBytesAreBounded: a product that does not fit is the largest number.
+func TestBytesAreBounded(t *testing.T) {
+	p := Plan{Keys: &KeyCount{Copies: 1 << 30}, BytesPerKey: 1 << 40}
+	if n, ok := p.Bytes(); !ok || n != math.MaxUint64 {
+		t.Errorf("%d %v", n, ok)
 	}
 }

@@ -38,6 +38,9 @@ func (a *app) planCommand() *cobra.Command {
 			if bytesPerKey > 1<<40 {
 				return usagef("--bytes-per-key %d: want at most %d", bytesPerKey, uint64(1)<<40)
 			}
+			if flows < -1 {
+				return usagef("--flows %d: want -1 (all), 0 (1000) or more", flows)
+			}
 			p, err := a.plan(cmd.Context(), sides, flows)
 			if err != nil {
 				return err

@@ -28,3 +28,10 @@ func TestRouteLines(t *testing.T) {
 		}
 	}
 }
+
+// TestFlowsRange: a number of flows that means nothing is refused.
+func TestFlowsRange(t *testing.T) {
+	if got := call(t, Migrate, "", "plan", "--from", "a", "--to", "b", "--flows", "-5"); got.code != ExitUsage || !strings.Contains(got.stderr, "--flows -5") {
+		t.Errorf("%+v", got)
+	}
+}
