@@ -114,7 +114,11 @@ func TestDeltaOfUnknownBase(t *testing.T) {
 		n, f, l := newNetwork(), newFake(), newLine(t)
 		n.serve(t, "a:1", f.handler())
 		c := client(t, n, nil, "a:1")
-		v1, v2, v3, v4 := l.ring(5), l.ring(6), l.ring(7), l.ring(8)
+		v1, v2, v3 := l.ring(5), l.ring(6), l.ring(7)
+		fork := l.copy()
+		v4, v5 := l.ring(8), l.ring(9)
+		fork.ring(2)
+		fork5 := fork.ring(3) // which the client could not tell from v5
 		f.send(v1)
 		await(t, c, v1)
 		f.keep(v3)
@@ -123,10 +127,9 @@ func TestDeltaOfUnknownBase(t *testing.T) {
 
 		// The whole version is not to be had, or is another one: nothing is
 		// taken, and the next stream asks for whole versions.
-		fork := l.copy().ring(9)
-		for _, kept := range [][]*topology.Topology{nil, {topologyAt(t, fork, v4.Version())}} {
+		for _, kept := range [][]*topology.Topology{nil, {fork5}} {
 			f.keep(kept...)
-			f.sendDelta(t, v2, v4, nil)
+			f.sendDelta(t, v4, v5, nil)
 			time.Sleep(3 * time.Second)
 			if c.Topology().Ref() != v3.Ref() || c.State().Problem == nil {
 				t.Fatalf("%+v", c.State())
@@ -136,21 +139,9 @@ func TestDeltaOfUnknownBase(t *testing.T) {
 				t.Fatalf("asked %s", last)
 			}
 		}
-		f.send(v4)
-		await(t, c, v4)
+		f.send(v5)
+		await(t, c, v5)
 	})
-}
-
-// topologyAt returns another version with the contents of topo.
-func topologyAt(t *testing.T, topo *topology.Topology, v topology.Version) *topology.Topology {
-	t.Helper()
-	d := topo.Draft()
-	d.Version = v
-	other, err := topology.New(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return other
 }
 
 // TestDeltaNeverBack: a delta proves nothing; what it leads to is judged as any
@@ -176,6 +167,9 @@ func TestDeltaNeverBack(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			if c.Topology().Ref() != v2.Ref() || !errors.Is(c.State().Problem, bad.want) {
 				t.Fatalf("%+v", c.State())
+			}
+			if got := f.requests(); !strings.Contains(got[len(got)-1], "deltas=next") {
+				t.Fatalf("the base is not what the client holds, but asked %s", got[len(got)-1])
 			}
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -156,17 +157,28 @@ func TestBothAccept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, a, b, l := newNetwork(), newFake(), newFake(), newLine(t)
 		a.setRefuse(func(http.ResponseWriter, *http.Request) bool { time.Sleep(500 * time.Millisecond); return false })
-		n.serve(t, "a:1", a.handler())
-		n.serve(t, "b:1", b.handler())
+		var open atomic.Int32
+		counted := func(h http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				open.Add(1)
+				defer open.Add(-1)
+				h.ServeHTTP(w, r)
+			})
+		}
+		n.serve(t, "a:1", counted(a.handler()))
+		n.serve(t, "b:1", counted(b.handler()))
 		c := client(t, n, nil, "a:1", "b:1")
 		v1, v2 := l.ring(3), l.ring(4)
 		a.send(v1)
 		b.send(v1)
 		await(t, c, v1)
+		synctest.Wait()
+		if got := open.Load(); got != 1 {
+			t.Errorf("%d watches are open", got)
+		}
 		a.send(v2)
 		b.send(v2)
 		await(t, c, v2)
-		c.Close() // goleak sees a stream that is left
 	})
 }
 
