@@ -18,6 +18,7 @@ type vectors struct {
 	Topologies []topologyVector `json:"topologies"`
 	Objects    []objectVector   `json:"objects"`
 	Refused    []refusedVector  `json:"refused"`
+	Deltas     []deltaVector    `json:"deltas"`
 }
 
 type topologyVector struct {
@@ -36,6 +37,15 @@ type objectVector struct {
 	Size    int      `json:"size"`
 	Nodes   []string `json:"nodes"`
 	Entries []uint16 `json:"entries"`
+}
+
+type deltaVector struct {
+	Name   string   `json:"name"`
+	Base   string   `json:"base"`
+	Tables []string `json:"base_tables"`
+	Hex    string   `json:"hex"`
+	Target string   `json:"target"`
+	After  []string `json:"target_tables"`
 }
 
 type refusedVector struct {
@@ -75,6 +85,7 @@ func makeVectors(t *testing.T) vectors {
 		}
 		v.Refused = append(v.Refused, refusedVector{c.name, hex.EncodeToString(c.b), why})
 	}
+	v.Deltas = makeDeltaVectors(t)
 	return v
 }
 
@@ -107,6 +118,7 @@ func TestVectors(t *testing.T) {
 			t.Errorf("%s: %v", c.Name, err)
 		}
 	}
+	checkDeltas(t, v.Deltas)
 	for _, c := range v.Objects {
 		b, _ := hex.DecodeString(c.Hex)
 		if o, err := DecodeObject(b); err != nil || o.Digest() != c.Digest {
