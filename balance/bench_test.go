@@ -2,7 +2,6 @@ package balance
 
 import (
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -110,82 +109,6 @@ func bareP2C(p *P2C, seed uint64) *candidate {
 		return b
 	}
 	return a
-}
-
-// BenchmarkCores measures throughput of one core and of two on the same picker:
-// "x-one-core" is the ratio, within one run. work is what a request does
-// besides.
-func BenchmarkCores(b *testing.B) {
-	policies := map[string]func(*Set) Picker{
-		"p2c":   func(s *Set) Picker { return must(NewP2C(s, nil)) },
-		"least": func(s *Set) Picker { return must(NewLeastRequest(s, Choices{Replace: true})) },
-	}
-	for name, make := range policies {
-		for _, n := range []int{10, 100, 1000} {
-			for _, work := range []time.Duration{0, time.Microsecond} {
-				b.Run(fmt.Sprintf("%s/n=%d/work=%v", name, n, work), func(b *testing.B) {
-					benchCores(b, make(benchSet(b, n, one)), work)
-				})
-			}
-		}
-	}
-}
-
-func benchCores(b *testing.B, p Picker, work time.Duration) {
-	const picks = 20_000
-	spins := spinsFor(work)
-	loop := func(seed uint64) {
-		for range picks {
-			seed++
-			t, _ := p.Pick(0, seed, nil)
-			spin(spins)
-			t.Done(0, Outcome{Result: Success})
-		}
-	}
-	best := [3]float64{}
-	for b.Loop() {
-		for cores := 1; cores <= 2; cores++ {
-			start, done := time.Now(), make(chan bool, cores)
-			for c := range cores {
-				go func() { loop(uint64(c) << 40); done <- true }()
-			}
-			for range cores {
-				<-done
-			}
-			best[cores] = max(best[cores], float64(cores*picks)/time.Since(start).Seconds())
-		}
-	}
-	b.ReportMetric(best[2]/best[1], "x-one-core")
-	b.ReportMetric(1e9/best[1], "ns/pick")
-	b.ReportMetric(0, "ns/op")
-}
-
-var spinSink atomic.Uint64
-
-//go:noinline
-func spin(n int) {
-	x := uint64(n)
-	for range n {
-		x = x*6364136223846793005 + 1442695040888963407
-	}
-	if x == 42 {
-		spinSink.Add(1)
-	}
-}
-
-// spinsFor returns how many turns of spin take d on this machine.
-func spinsFor(d time.Duration) int {
-	if d == 0 {
-		return 0
-	}
-	const n = 1_000_000
-	fastest := time.Hour
-	for range 10 {
-		start := time.Now()
-		spin(n)
-		fastest = min(fastest, time.Since(start))
-	}
-	return int(float64(d) / float64(fastest) * n)
 }
 
 func BenchmarkDraw(b *testing.B) {

@@ -84,7 +84,7 @@ func (l *LeastRequest) Pick(now time.Duration, seed uint64, exclude []*Node) (Ti
 func (l *LeastRequest) pickPlain(now time.Duration, dice *splitmix.Source, best *candidate) Ticket {
 	live := l.set.live
 	least := best.node.flight.Load()
-	for range l.d - 1 {
+	for k := 1; k < l.d && least > 0; k++ { // nobody has less than nothing; see P2C
 		c := &live[dice.Below(uint64(len(live)))]
 		if x := c.node.flight.Load(); x < least {
 			best, least = c, x
