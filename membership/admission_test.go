@@ -349,14 +349,14 @@ func TestAdmissionRefused(t *testing.T) {
 // TestAdmissionForget: a node that has left for long is no longer declared, and
 // nothing of it stays.
 func TestAdmissionForget(t *testing.T) {
-	set := func(c *membership.ControllerConfig) { c.Admission.Forget = time.Hour }
+	set := func(c *membership.ControllerConfig) { c.Admission.Forget = 10 * time.Minute }
 	admission(t, empty(), set, func(t *testing.T, f *fleet) {
 		m := f.register(membership.Registration{ID: "n1", Addr: "a:1"})
 		time.Sleep(1100 * time.Millisecond)
 		if err := m.Close(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(59 * time.Minute)
+		time.Sleep(9 * time.Minute)
 		f.wantState("before Forget", "n1", topology.StateLeft)
 		time.Sleep(2 * time.Minute)
 		if n := f.node("n1"); n.ID != "" {
