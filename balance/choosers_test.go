@@ -3,6 +3,7 @@ package balance
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -195,6 +196,42 @@ func TestErrorsCount(t *testing.T) {
 	}
 	if got := shares(t, p, 100, 2, false); got[0] != 0 {
 		t.Errorf("the node with an error gets %.2f of the picks", got[0])
+	}
+}
+
+// TestZoneComesBack: with zone A down requests go to zone B; once a probe has
+// found one node of A well, and the next set says so, they come back.
+func TestZoneComesBack(t *testing.T) {
+	well := func(now time.Duration) bool { return now < 5*time.Second || now >= 20*time.Second }
+	a, b := testSet(t, 1, 1, 1), testSet(t, 1, 1, 1)
+	var zoneA Picker = NewRandom(a)
+	zoneB := NewRandom(b)
+	probe := func(now time.Duration) { // of the nodes of A, without user traffic
+		members := []Member{a.Member(0), a.Member(1), a.Member(2)}
+		for i := range members {
+			members[i].Down = !well(now) || i > 0 && now >= 5*time.Second
+		}
+		set := must(NewSet(members))
+		zoneA = must(zoneA.Next(set))
+	}
+	back := time.Duration(-1)
+	for now := time.Duration(0); now < 40*time.Second; now += 10 * time.Millisecond {
+		if now%(5*time.Second) == 0 {
+			probe(now)
+		}
+		tk, err := First(now, uint64(now), nil, zoneA, zoneB)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tk.Done(now, Outcome{Result: Success})
+		if inA := slices.Contains([]*Node{a.Node(0), a.Node(1), a.Node(2)}, tk.Node()); inA && now >= 20*time.Second && back < 0 {
+			back = now - 20*time.Second
+		} else if inA && now >= 6*time.Second && now < 20*time.Second {
+			t.Fatalf("zone A gets requests at %v, when all of it is down", now)
+		}
+	}
+	if back < 0 || back > 10*time.Second {
+		t.Errorf("requests came back to zone A after %v, want within 10 s", back)
 	}
 }
 

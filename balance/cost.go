@@ -1,6 +1,9 @@
 package balance
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Cost is what a chooser compares: it says what one more request on a candidate
 // costs. A chooser binds the Cost it is given to its set; the cost is then
@@ -71,9 +74,12 @@ type InFlight struct {
 	set    *Set
 }
 
-// Cost returns the load of candidate i by its weight.
+// Cost returns the load of candidate i by its weight, +Inf for weight 0.
 func (f *InFlight) Cost(i int, now time.Duration) float64 {
 	c := &f.set.all[i]
+	if c.weight == 0 {
+		return math.Inf(1)
+	}
 	return f.Errors.Of(c.node, now) / c.weight
 }
 

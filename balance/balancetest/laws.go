@@ -36,8 +36,8 @@ const (
 	Expire = "expire"
 	// Repeatable: the same arguments give the same picks.
 	Repeatable = "repeatable"
-	// Even: what an excluded one of five equal nodes does not get is spread over
-	// all others.
+	// Even: what one of five equal nodes does not get, because it is excluded or
+	// down, is spread over all others.
 	Even = "even"
 	// RandomSteps: counts survive a thousand concurrent steps.
 	RandomSteps = "random-steps"
@@ -269,13 +269,23 @@ func even(t *testing.T, make Make) {
 		t.Skip("long, and without concurrency")
 	}
 	const picks = 100_000
-	p := mustMake(t, make, NewSet(t, Equal(5)...))
-	got := oneByOne(t, p, picks, 2*time.Millisecond, p.(setter).Set().Node(2))
-	for _, i := range []int{0, 1, 3, 4} {
-		if n := got[i]; n < picks*24/100 || n > picks*26/100 {
-			t.Errorf("node %d of 5 got %d of %d picks with node 2 excluded, want 25 %% +- 1", i, n, picks)
+	set := NewSet(t, Equal(5)...)
+	check := func(what string, got map[int]int) {
+		t.Helper()
+		for _, i := range []int{0, 1, 3, 4} {
+			if n := got[i]; n < picks*24/100 || n > picks*26/100 {
+				t.Errorf("node %d of 5 got %d of %d picks with node 2 %s, want 25 %% +- 1", i, n, picks, what)
+			}
 		}
 	}
+	check("excluded", oneByOne(t, mustMake(t, make, set), picks, 2*time.Millisecond, set.Node(2)))
+	members := []balance.Member{}
+	for i := range set.Len() {
+		m := set.Member(i)
+		m.Down = i == 2
+		members = append(members, m)
+	}
+	check("down", oneByOne(t, mustMake(t, make, SetOf(t, members...)), picks, 2*time.Millisecond))
 }
 
 func noAllocation(t *testing.T, make Make) {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/shardd/shardd/balance"
 )
 
@@ -237,4 +239,49 @@ func TestSuccessPredicts(t *testing.T) {
 	if math.Abs(got-want) > 0.01*want {
 		t.Errorf("cost %v with four requests 500 ms in flight, want %v (%v before)", got, want, before)
 	}
+}
+
+// TestCostsAreNumbers: whatever the clock and the outcomes do, a cost is a number
+// of 0 or more, and never 0 for a node that nothing is known of.
+func TestCostsAreNumbers(t *testing.T) {
+	errs := balance.ErrorLoad{Each: 10}
+	costs := func(t *rapid.T) []balance.Cost {
+		peak, err := NewPeakEWMA(PeakConfig{Errors: errs, ErrorCap: time.Minute, ByWeight: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		squared, err := NewSquaredEWMA(SquaredConfig{Errors: errs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		queue, err := NewServerQueue(QueueConfig{Errors: errs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []balance.Cost{peak, squared, queue, &balance.InFlight{Errors: errs}}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		for _, c := range costs(t) {
+			members := []balance.Member{{Node: balance.NewNode("a", 0), Weight: 2}, {Node: balance.NewNode("b", 0)}}
+			set, err := balance.NewSet(members)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c = c.Bind(set, nil)
+			set = set.Observed(c)
+			for range rapid.IntRange(1, 20).Draw(t, "steps") {
+				tk := set.Take(rapid.IntRange(0, 1).Draw(t, "node"), time.Duration(rapid.Int64().Draw(t, "start")))
+				tk.Done(time.Duration(rapid.Int64().Draw(t, "end")), balance.Outcome{
+					Result:  balance.Result(rapid.IntRange(0, 4).Draw(t, "result")),
+					Timeout: time.Duration(rapid.Int64().Draw(t, "time-out")),
+					Queue:   rapid.Float64().Draw(t, "queue"), HasQueue: true,
+				})
+				for i := range 2 {
+					if got := c.Cost(i, time.Duration(rapid.Int64().Draw(t, "now"))); !(got >= 0) {
+						t.Fatalf("%T: cost %v", c, got)
+					}
+				}
+			}
+		}
+	})
 }

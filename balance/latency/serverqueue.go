@@ -1,6 +1,7 @@
 package latency
 
 import (
+	"math"
 	"time"
 
 	"github.com/shardd/shardd/balance"
@@ -65,10 +66,14 @@ func (q *ServerQueue) Bind(set *balance.Set, from []int) balance.Cost {
 	return n
 }
 
-// Cost returns the estimated queue by weight.
+// Cost returns the estimated queue by weight, +Inf for weight 0.
 func (q *ServerQueue) Cost(i int, now time.Duration) float64 {
+	w := q.set.Member(i).Weight
+	if w == 0 {
+		return math.Inf(1)
+	}
 	queue := max(0, q.mean.Raw()+q.state[i].Read(now, q.cfg.Decay))
-	return (queue + q.cfg.Errors.Of(q.set.Node(i), now)) / q.set.Member(i).Weight
+	return (queue + q.cfg.Errors.Of(q.set.Node(i), now)) / w
 }
 
 // Observe takes the queue length in a reply, if there is one. Lengths that are
