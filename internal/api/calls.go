@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -93,6 +94,10 @@ type EditOptions struct {
 	Wait time.Duration
 	// Why is put into the version's cause.
 	Why string
+	// By says who edits, in place of the client's; "" = the client's.
+	By string
+	// Create refuses the edit if the cluster is there (PutSpec only).
+	Create bool
 }
 
 // defaultEditWait is at least what a server waits by default.
@@ -113,13 +118,16 @@ func (c *Client) sendEdit(ctx context.Context, r request, o EditOptions) (*answe
 		r.wait = max(o.Wait, 0)
 		r.query.Set("wait", r.wait.String())
 	}
-	if c.by != "" {
-		r.query.Set("by", c.by)
+	if by := cmp.Or(o.By, c.by); by != "" {
+		r.query.Set("by", by)
 	}
 	if o.Why != "" {
 		r.query.Set("why", o.Why)
 	}
 	r.header = http.Header{"Content-Type": {TypeJSON}}
+	if o.Create {
+		r.header.Set("If-None-Match", "*")
+	}
 	if o.IfMatch != (ETag{}) {
 		r.header.Set("If-Match", o.IfMatch.String())
 	}

@@ -167,6 +167,9 @@ type NodeEdit struct {
 	Label string `json:"label,omitempty"`
 	// Weight: verb add (absent = 1), verb weight (must be there).
 	Weight *uint32 `json:"weight,omitempty"`
+	// By: verb replace, the id of the new node; Addr, Zone, Label and Weight
+	// are its own there, absent zone and weight those of the old one.
+	By string `json:"by,omitempty"`
 }
 
 // Verb is what is done to a node.
@@ -177,6 +180,11 @@ const (
 	VerbAdd    Verb = "add"    // a node that is not there yet
 	VerbRemove Verb = "remove" // at once; its keys move to the others
 	VerbWeight Verb = "weight" // set the weight; 0 = owns nothing
+
+	VerbDrain   Verb = "drain"   // it gives up its keys and stays
+	VerbUndrain Verb = "undrain" // it has keys again
+	VerbReplace Verb = "replace" // another node takes its place and its keys
+	VerbForget  Verb = "forget"  // remove one that owns nothing any more
 )
 
 // EditResult is the answer to an accepted edit.

@@ -8,6 +8,9 @@ import (
 // Edit returns the edit that the body of POST nodes/{id}/{verb} asks for. The
 // error is an *Error: fields that the verb does not take, or lacks.
 func (e NodeEdit) Edit(id string, verb Verb) (membership.Edit, error) {
+	if e.By != "" && verb != VerbReplace {
+		return membership.Edit{}, Errorf(CodeInvalid, "only replace takes by", "%s takes no field by", verb)
+	}
 	details := e.Addr != "" || e.Zone != "" || e.Label != ""
 	switch verb {
 	case VerbAdd:
@@ -27,5 +30,25 @@ func (e NodeEdit) Edit(id string, verb Verb) (membership.Edit, error) {
 		}
 		return membership.SetWeight(id, *e.Weight), nil
 	}
-	return membership.Edit{}, Errorf(CodeNotFound, "use add, remove or weight", "there is no verb %q for nodes", verb)
+	return e.otherEdit(id, verb, details)
+}
+
+// otherEdit is Edit for the verbs that change what a node is.
+func (e NodeEdit) otherEdit(id string, verb Verb, details bool) (membership.Edit, error) {
+	plain := map[Verb]func(string) membership.Edit{VerbDrain: membership.Drain, VerbUndrain: membership.Undrain, VerbForget: membership.ForgetNode}
+	switch {
+	case verb == VerbReplace && e.By == "":
+		return membership.Edit{}, Errorf(CodeInvalid, `send {"by": "cache-d", "addr": "10.0.0.4:11211"}`, "replace takes the field by, the id of the new node")
+	case verb == VerbReplace:
+		n := topology.Node{ID: e.By, Addr: e.Addr, Zone: e.Zone, Label: e.Label}
+		if e.Weight != nil {
+			n.Weight = *e.Weight
+		}
+		return membership.ReplaceNode(id, n), nil
+	case plain[verb] != nil && (details || e.Weight != nil || e.By != ""):
+		return membership.Edit{}, Errorf(CodeInvalid, "send {}", "%s takes no fields", verb)
+	case plain[verb] != nil:
+		return plain[verb](id), nil
+	}
+	return membership.Edit{}, Errorf(CodeNotFound, "use add, remove, weight, drain, undrain, replace or forget", "there is no verb %q for nodes", verb)
 }

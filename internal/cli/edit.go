@@ -14,16 +14,25 @@ import (
 type editFlags struct {
 	ifMatch string
 	why     string
+	by      string
+	create  bool // refuse if the cluster is there
 }
 
 func (e *editFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&e.ifMatch, "if-match", "", "edit only if the cluster still has this entity tag, such as 1.3+7 (shardd get shows it)")
+	e.registerNote(cmd)
+}
+
+// registerNote registers the flags that only tell.
+func (e *editFlags) registerNote(cmd *cobra.Command) {
+	f := cmd.Flags()
 	f.StringVar(&e.why, "why", "", "why, for the history of versions")
+	f.StringVar(&e.by, "by", "", "who, for the history of versions; default USER@HOST")
 }
 
 func (e *editFlags) options() (api.EditOptions, error) {
-	o := api.EditOptions{Why: e.why}
+	o := api.EditOptions{Why: e.why, By: e.by, Create: e.create}
 	if e.ifMatch == "" {
 		return o, nil
 	}

@@ -11,8 +11,12 @@ import (
 )
 
 func (a *app) nodeCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "node", Short: "Add, remove or weigh one node", RunE: noVerb}
-	cmd.AddCommand(a.nodeAddCommand(), a.nodeRemoveCommand(), a.nodeWeightCommand())
+	cmd := &cobra.Command{Use: "node", Short: "Add, remove, weigh, drain, replace or forget one node", RunE: noVerb}
+	cmd.AddCommand(a.nodeAddCommand(), a.nodeRemoveCommand(), a.nodeWeightCommand(),
+		a.nodePlainCommand("drain", api.VerbDrain, "Let a node give up its keys; it stays, and undrain undoes it"),
+		a.nodePlainCommand("undrain", api.VerbUndrain, "Let a draining node have keys again"),
+		a.nodePlainCommand("forget", api.VerbForget, "Remove a node that owns nothing any more"),
+		a.nodeReplaceCommand())
 	return cmd
 }
 
@@ -97,4 +101,33 @@ func (a *app) editNode(cmd *cobra.Command, id string, verb api.Verb, node api.No
 		}
 		return a.printEdit(r)
 	})
+}
+
+func (a *app) nodePlainCommand(name string, verb api.Verb, short string) *cobra.Command {
+	var edit editFlags
+	cmd := &cobra.Command{Use: name + " ID", Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.editNode(cmd, args[0], verb, api.NodeEdit{}, edit)
+		}}
+	edit.register(cmd)
+	return cmd
+}
+
+func (a *app) nodeReplaceCommand() *cobra.Command {
+	var edit editFlags
+	var node api.NodeEdit
+	cmd := &cobra.Command{Use: "replace ID NEW-ID", Short: "Put another node in the place of one; where the algorithm allows it, only that node's keys move", Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := topology.ValidateNodeID(args[1]); err != nil {
+				return usagef("%w", err)
+			}
+			node.By = args[1]
+			return a.editNode(cmd, args[0], api.VerbReplace, node, edit)
+		}}
+	f := cmd.Flags()
+	f.StringVar(&node.Addr, "addr", "", "where the new node is, such as 10.0.0.4:11211")
+	f.StringVar(&node.Zone, "zone", "", "its failure domain; default that of the old one")
+	f.StringVar(&node.Label, "label", "", "what a foreign system hashes in place of the address")
+	edit.register(cmd)
+	return cmd
 }

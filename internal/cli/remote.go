@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
@@ -14,7 +15,7 @@ import (
 
 // client returns a client of the servers that were named.
 func (a *app) client() (*api.Client, error) {
-	c, err := api.NewClient(api.ClientConfig{Servers: a.servers, Timeout: a.timeout, By: cmp.Or(a.env.Getenv("USER"), a.env.Getenv("LOGNAME")), Logger: a.logger(hclog.Warn)})
+	c, err := api.NewClient(api.ClientConfig{Servers: a.servers, Timeout: a.timeout, By: a.user(), Logger: a.logger(hclog.Warn)})
 	if err != nil {
 		return nil, usagef("%w", err)
 	}
@@ -58,4 +59,14 @@ func (a *app) onCluster(ctx context.Context, fn func(c *api.Client, cluster stri
 		return err
 	}
 	return fn(c, name)
+}
+
+// user names whoever runs the program, as USER@HOST; "" = not known.
+func (a *app) user() string {
+	name := cmp.Or(a.env.Getenv("USER"), a.env.Getenv("LOGNAME"))
+	host, err := os.Hostname()
+	if name == "" || err != nil {
+		return name
+	}
+	return name + "@" + host
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -57,7 +58,7 @@ func (a *app) serveCommand() *cobra.Command {
 	fl := cmd.Flags()
 	f.registerEtcd(cmd)
 	fl.BoolVar(&f.embedded, "embedded-etcd", false, "run a single etcd member in this process")
-	fl.StringVar(&f.dataDir, "data-dir", "", "directory of the embedded etcd")
+	fl.StringVar(&f.dataDir, "data-dir", "", "directory of the embedded etcd, and of what this server has served last, by which it notices a store that was restored; keep it when the store is restored")
 	f.registerListen(cmd)
 	return cmd
 }
@@ -116,8 +117,6 @@ func (f *serveFlags) check() error {
 		return usagef("no store; give --etcd ENDPOINTS, or --embedded-etcd --data-dir DIR (to try things out: shardd dev)")
 	case f.embedded && f.dataDir == "":
 		return usagef("--embedded-etcd needs --data-dir")
-	case !f.embedded && f.dataDir != "":
-		return usagef("--data-dir is for --embedded-etcd")
 	case (f.cert == "") != (f.key == ""):
 		return usagef("--etcd-cert and --etcd-key go together")
 	}
@@ -204,7 +203,7 @@ var errEtcdStopped = errors.New("the embedded etcd stopped; see the log above")
 
 // serveStore serves on ln until ctx ends.
 func (a *app) serveStore(ctx context.Context, f serveFlags, ln net.Listener, store *etcdstore.Store, log hclog.Logger, ready func(url string)) error {
-	s, err := server.New(server.Config{Directory: store, Elector: store, ID: f.id, AllowInsecure: f.insecure, AllowedHosts: f.hosts, Admission: f.admission(), Logger: log})
+	s, err := server.New(server.Config{Directory: store, Elector: store, ID: f.id, AllowInsecure: f.insecure, AllowedHosts: f.hosts, Admission: f.admission(), DataDir: f.served(), Logger: log})
 	if err != nil {
 		return err
 	}
@@ -291,4 +290,12 @@ func (f *serveFlags) tls() (*tls.Config, error) {
 		c.Certificates = []tls.Certificate{pair}
 	}
 	return c, nil
+}
+
+// served returns where the newest versions are kept; "" = nowhere.
+func (f *serveFlags) served() string {
+	if f.dataDir == "" {
+		return ""
+	}
+	return filepath.Join(f.dataDir, "served")
 }

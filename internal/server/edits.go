@@ -153,11 +153,11 @@ func (s *Server) postNode(w http.ResponseWriter, r *http.Request) (err error) {
 func (s *Server) nodeEdit(w http.ResponseWriter, r *http.Request, verb api.Verb) (edit membership.Edit, label string, err error) {
 	id := r.PathValue("id")
 	switch verb {
-	case api.VerbAdd, api.VerbRemove, api.VerbWeight:
+	case api.VerbAdd, api.VerbRemove, api.VerbWeight, api.VerbDrain, api.VerbUndrain, api.VerbReplace, api.VerbForget:
 		label = "node_" + string(verb)
 	default:
 		return edit, "node_unknown", &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("there is no verb %q for nodes", verb),
-			Hint: "use add, remove or weight"}
+			Hint: "use add, remove, weight, drain, undrain, replace or forget"}
 	}
 	if err := topology.ValidateNodeID(id); err != nil {
 		return edit, label, &api.Error{Code: api.CodeInvalid, Message: err.Error(), Hint: "nothing was changed"}

@@ -33,6 +33,9 @@ func (s *Server) newRoutes(metrics http.Handler) *http.ServeMux {
 		{"GET " + cluster + "/spec", "spec", s.getSpec},
 		{"PUT " + cluster + "/spec", "spec", s.putSpec},
 		{"POST " + cluster + "/nodes/{id}/{verb}", "nodes", s.postNode},
+		{"POST " + cluster + "/rollback", "rollback", s.postRollback},
+		{"GET " + cluster + "/explain", "explain", s.getExplain},
+		{"DELETE " + cluster + "", "delete", s.deleteCluster},
 		{"POST " + cluster + "/epoch/bump", "epoch", s.postBump},
 		{"POST " + cluster + "/freeze", "freeze", s.postFreeze},
 		{"POST " + cluster + "/unfreeze", "freeze", s.postUnfreeze},
@@ -67,7 +70,7 @@ func (s *Server) handler() http.Handler {
 func (s *Server) noRoute(mux *http.ServeMux) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		var allowed []string
-		for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPost} {
+		for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete} {
 			other := r.Clone(r.Context())
 			other.Method = method
 			if _, pattern := mux.Handler(other); pattern != "/" && pattern != "" {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/shardd/shardd/internal/api"
 	"github.com/shardd/shardd/placement"
-	"github.com/shardd/shardd/topology"
 )
 
 // mostPeak is the ratio of the fullest node to its fair share above which an
@@ -33,19 +32,7 @@ func warnings(table *placement.Table) []api.Warning {
 		all = append(all, api.Warning{Code: "few_zones", Message: "there are fewer zones than replicas: some copies of a key share a zone", Hint: "spread the nodes over more zones, or lower replicas"})
 	}
 	if peak := table.Peak(); peak > mostPeak {
-		all = append(all, api.Warning{Code: "imbalance", Message: fmt.Sprintf("the fullest node gets %.2f times the share that its weight asks for", peak), Hint: balanceHint(spec)})
+		all = append(all, api.Warning{Code: "imbalance", Message: fmt.Sprintf("the fullest node gets %.2f times the share that its weight asks for", peak), Hint: balanceHint(t)})
 	}
 	return all
-}
-
-func balanceHint(spec topology.Spec) string {
-	switch spec.Algorithm {
-	case topology.Ring:
-		return fmt.Sprintf("raise ring.vnodes, which is %d: the spread shrinks with its square root; or set bounded_load", spec.VNodes)
-	case topology.Maglev:
-		return fmt.Sprintf("raise maglev.table_size, which is %d, to 100 times the number of nodes or more", spec.TableSize)
-	case topology.Slots:
-		return fmt.Sprintf("raise slots.count, which is %d, to 100 times the number of nodes or more", spec.SlotCount)
-	}
-	return "set bounded_load"
 }
