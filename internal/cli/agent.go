@@ -118,7 +118,7 @@ func (a *app) agent(ctx context.Context, f agentFlags) error {
 		return err
 	}
 	defer m.Close()
-	return a.attend(ctx, f, check, m, store, log)
+	return attend(ctx, f, check, m, store, log)
 }
 
 // register registers the node, with its state file before and after. The
@@ -150,13 +150,13 @@ func (f agentFlags) register(ctx context.Context, store membership.ClusterStore,
 }
 
 // attend checks the node until ctx ends, then drains it and leaves.
-func (a *app) attend(ctx context.Context, f agentFlags, c check, m *membership.Member, store membership.Store, log hclog.Logger) error {
+func attend(ctx context.Context, f agentFlags, c check, m *membership.Member, store membership.Store, log hclog.Logger) error {
 	var checks sync.WaitGroup
 	defer checks.Wait()
 	leaving, left := context.WithCancel(context.WithoutCancel(ctx)) // checks go on while it drains
 	defer left()
 	if c != nil {
-		checks.Go(func() { a.checkUntil(leaving, f.check, c, m) })
+		checks.Go(func() { checkUntil(leaving, f.check, c, m, log.With("node", f.id)) })
 	}
 	<-ctx.Done()
 	var err error

@@ -15,6 +15,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/shardd/shardd/membership"
 )
 
@@ -156,8 +158,7 @@ func (j *judge) hear(err error) membership.Health {
 }
 
 // checkUntil checks until ctx ends, and tells the member what changes.
-func (a *app) checkUntil(ctx context.Context, f checkFlags, c check, m *membership.Member) {
-	log := a.logger(levelAgent)
+func checkUntil(ctx context.Context, f checkFlags, c check, m *membership.Member, log hclog.Logger) {
 	j := &judge{threshold: f.threshold}
 	for ctx.Err() == nil {
 		try, cancel := context.WithTimeout(ctx, f.timeout)
