@@ -1,6 +1,7 @@
 package sdk_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -128,6 +129,9 @@ func TestSnapshotRefused(t *testing.T) {
 	flipped := append([]byte(nil), whole...)
 	flipped[len(flipped)/2] ^= 1
 	other, _ := theirs.MarshalSaved()
+	later := bytes.Replace(whole, []byte("ring/1"), []byte("ring/9"), 1)
+	sum := topology.Sum(later[:len(later)-16])
+	later = append(later[:len(later)-16], sum[:]...)
 	for name, tc := range map[string]struct {
 		file []byte
 		want error
@@ -137,6 +141,7 @@ func TestSnapshotRefused(t *testing.T) {
 		"cut short":       {whole[:len(whole)/2], topology.ErrCorrupt, false},
 		"a bit flipped":   {flipped, topology.ErrCorrupt, false},
 		"something else":  {[]byte("cluster: cache\n"), topology.ErrCorrupt, false},
+		"a later release": {later, topology.ErrUnknown, false},
 		"another cluster": {other, sdk.ErrCluster, true},
 	} {
 		t.Run(name, func(t *testing.T) {

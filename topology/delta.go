@@ -1,15 +1,10 @@
 package topology
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 )
-
-// ErrDeltaBase: a delta was applied to another topology than the one it was made
-// from. Keep what you have and fetch the whole version.
-var ErrDeltaBase = errors.New("topology: delta is for another version")
 
 // Delta leads from one topology, its base, to a later one, its target, of the
 // same cluster: the nodes that change, and the entries of tables that change. It

@@ -16,6 +16,9 @@ var (
 	ErrUnknown = errors.New("topology: not known to this release")
 	// ErrMissingObject: a table that the topology refers to is not attached.
 	ErrMissingObject = errors.New("topology: missing object")
+	// ErrDeltaBase: a delta was applied to another topology than the one it
+	// was made from. Keep what you have and fetch the whole version.
+	ErrDeltaBase = errors.New("topology: delta is for another version")
 )
 
 // FieldError is a refused value and where it stands. Path is written as in a
