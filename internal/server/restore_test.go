@@ -222,3 +222,21 @@ func TestFreeze(t *testing.T) {
 	}
 	r.node("node-000", api.VerbRemove, api.NodeEdit{})
 }
+
+// TestClientsAfterRestore: clients of the SDK go forward over a restore, from the
+// lost version to the new epoch, without an operator.
+func TestClientsAfterRestore(t *testing.T) {
+	r, store := withStore(t)
+	r.put(declared(3))
+	c := follow(t, nil, r.addr)
+	reaches(t, c, topology.Version{Epoch: 1, Seq: 1})
+	restore := store.Backup("cache")
+	r.node("node-000", api.VerbWeight, api.NodeEdit{Weight: ptr(5)})
+	r.node("node-001", api.VerbWeight, api.NodeEdit{Weight: ptr(5)})
+	reaches(t, c, topology.Version{Epoch: 1, Seq: 3})
+	restore()
+	reaches(t, c, topology.Version{Epoch: 2, Seq: 1})
+	if got := c.State().Held; got != head(t, store) {
+		t.Errorf("the client holds %s, the store %s", got, head(t, store))
+	}
+}

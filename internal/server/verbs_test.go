@@ -1,0 +1,108 @@
+package server_test
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/shardd/shardd/internal/api"
+	"github.com/shardd/shardd/membership"
+	"github.com/shardd/shardd/topology"
+)
+
+// TestRollback: a kept version's contents come again as a new version.
+func TestRollback(t *testing.T) {
+	r, store := withStore(t)
+	r.put(declared(3))
+	r.node("node-000", api.VerbDrain, api.NodeEdit{})
+	r.node("node-001", api.VerbReplace, api.NodeEdit{By: "node-009", Addr: "10.0.0.99:1"})
+	res, err := r.api.Rollback(t.Context(), "cache", topology.Version{Epoch: 1, Seq: 1}, api.EditOptions{Why: "it was better"})
+	if err != nil || res.Version != (topology.Version{Epoch: 1, Seq: 4}) {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	st, err := store.Open("cache").Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := store.Open("cache").Version(t.Context(), topology.Version{Epoch: 1, Seq: 1})
+	if err != nil || first.Mapping() != st.Head.Mapping() || st.Head.Cause().Why != "rollback to 1.1: it was better" {
+		t.Errorf("%v; cause %+v", err, st.Head.Cause())
+	}
+	if _, err := r.api.Rollback(t.Context(), "cache", topology.Version{Epoch: 9, Seq: 9}, api.EditOptions{}); !errors.Is(err, membership.ErrNoVersion) {
+		t.Errorf("to what never was: %v", err)
+	}
+	if _, err := r.api.Rollback(t.Context(), "cache", topology.Version{}, api.EditOptions{}); !errors.Is(err, membership.ErrInvalid) {
+		t.Errorf("to nothing: %v", err)
+	}
+}
+
+// TestExplain follows one key through a change of its owner.
+func TestExplain(t *testing.T) {
+	r, _ := withStore(t)
+	r.put(declared(3))
+	key := []byte("user:1")
+	before, err := r.api.Explain(t.Context(), "cache", key, topology.Version{})
+	if err != nil || before.Moved != nil || before.Since != before.Version || len(before.Nodes) == 0 {
+		t.Fatalf("%+v, %v", before, err)
+	}
+	owner := before.Nodes[0].ID
+	r.node(owner, api.VerbDrain, api.NodeEdit{})
+	r.put(func() topology.Declared { d := declared(3); d.Nodes = d.Nodes[:3]; return d }()) // back
+	r.node(owner, api.VerbDrain, api.NodeEdit{})
+	after, err := r.api.Explain(t.Context(), "cache", key, topology.Version{})
+	if err != nil || after.Moved == nil || after.Moved.From != owner || after.Moved.To != after.Nodes[0].ID || after.Moved.Version.Seq != 4 || after.Since.Seq != 4 {
+		t.Fatalf("%+v, %v", after, err)
+	}
+	at, err := r.api.Explain(t.Context(), "cache", key, topology.Version{Epoch: 1, Seq: 1})
+	if err != nil || at.Nodes[0].ID != owner || at.Version.Seq != 1 || at.Looked != 1 {
+		t.Errorf("at 1.1: %+v, %v", at, err)
+	}
+	if _, err := r.api.Explain(t.Context(), "cache", key, topology.Version{Epoch: 7, Seq: 1}); !errors.Is(err, membership.ErrNoVersion) {
+		t.Errorf("at 7.1: %v", err)
+	}
+}
+
+// TestDeleteCluster: only with its name twice and its id.
+func TestDeleteCluster(t *testing.T) {
+	r, _ := withStore(t)
+	id := r.put(declared(3)).ClusterID
+	if err := r.api.DeleteCluster(t.Context(), "cache", "cach", id); !errors.Is(err, api.ErrDeclined) {
+		t.Errorf("without its name: %v", err)
+	}
+	if err := r.api.DeleteCluster(t.Context(), "cache", "cache", topology.ClusterID{9}); !errors.Is(err, membership.ErrConflict) {
+		t.Errorf("another id: %v", err)
+	}
+	if resp, body := r.call("DELETE", "/v1/clusters/cache?confirm=cache", ""); resp.status != http.StatusBadRequest {
+		t.Errorf("no id: %d %s", resp.status, body)
+	}
+	if err := r.api.DeleteCluster(t.Context(), "cache", "cache", id); err != nil {
+		t.Fatal(err)
+	}
+	r.eventually("the cluster is gone", func() bool {
+		_, _, err := r.api.Topology(t.Context(), "cache")
+		return errors.Is(err, membership.ErrNoCluster)
+	})
+	if again := r.put(declared(2)); again.ClusterID == id || again.Version.Seq != 1 {
+		t.Errorf("made anew: %+v", again)
+	}
+}
+
+// TestForgetNode: only what owns nothing.
+func TestForgetNode(t *testing.T) {
+	r, _ := withStore(t)
+	r.put(declared(3))
+	forget := func(e api.NodeEdit) error {
+		_, err := r.api.EditNode(t.Context(), "cache", "node-000", api.VerbForget, e, api.EditOptions{})
+		return err
+	}
+	if err := forget(api.NodeEdit{}); !errors.Is(err, membership.ErrInvalid) {
+		t.Errorf("an owner: %v", err)
+	}
+	r.node("node-000", api.VerbDrain, api.NodeEdit{})
+	if err := forget(api.NodeEdit{By: "x"}); !errors.Is(err, membership.ErrInvalid) {
+		t.Errorf("with a field of another verb: %v", err)
+	}
+	if err := forget(api.NodeEdit{}); err != nil {
+		t.Error(err)
+	}
+}
