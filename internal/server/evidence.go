@@ -11,17 +11,18 @@ import (
 )
 
 // presentOwn shows the store the newest version that this process has kept, if
-// st, a reading of the store, does not plainly continue it.
-func (h *hub) presentOwn(ctx context.Context, st membership.State) error {
+// st, a reading of the store, does not plainly continue it. It reports whether
+// the store went back behind that.
+func (h *hub) presentOwn(ctx context.Context, st membership.State) (bool, error) {
 	if err := h.kept.open(st.ID); err != nil {
 		h.logger.Error("kept version cannot be used", "error", err)
 	}
 	own := h.kept.held()
 	if own == nil || own.ClusterID() != st.ID || own.Version().Epoch < st.Epoch {
-		return nil
+		return false, nil
 	}
 	if st.Head != nil && (own.Digest() == st.Head.Digest() || own.Digest() == st.Head.Parent()) {
-		return nil
+		return false, nil
 	}
 	return h.show(ctx, membership.Shown{Ref: own.Ref(), By: "server " + h.id + ", which served it,", Trusted: true})
 }
@@ -47,12 +48,12 @@ func (h *hub) presentClient(ctx context.Context, held topology.Ref, addr string)
 	if !due {
 		return
 	}
-	if err := h.show(ctx, membership.Shown{Ref: held, By: "client " + addr}); err != nil {
+	if _, err := h.show(ctx, membership.Shown{Ref: held, By: "client " + addr}); err != nil {
 		h.logger.Debug("a client's version could not be presented", "version", held, "error", err)
 	}
 }
 
-func (h *hub) show(ctx context.Context, s membership.Shown) error {
+func (h *hub) show(ctx context.Context, s membership.Shown) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.timeout)
 	defer cancel()
 	s.At = time.Now().UnixMilli()
@@ -60,7 +61,7 @@ func (h *hub) show(ctx context.Context, s membership.Shown) error {
 	if evidence {
 		h.logger.Error("the store went back: somebody holds a version that its head neither is nor descends from", "version", s.Ref, "shown-by", s.By, "trusted", s.Trusted)
 	}
-	return inTime(err)
+	return evidence, inTime(err)
 }
 
 // keep makes the head of st what this process has kept, before it is sent to

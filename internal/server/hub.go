@@ -135,12 +135,15 @@ func (h *hub) update(ctx context.Context, st membership.State) error {
 			return err
 		}
 	}
+	behind := broke != nil
 	if prev == nil || broke != nil {
-		if err := h.presentOwn(ctx, st); err != nil {
+		evidence, err := h.presentOwn(ctx, st)
+		if err != nil {
 			return err
 		}
+		behind = behind || evidence
 	}
-	if broke == nil {
+	if !behind {
 		h.keep(st)
 	}
 	h.mu.Lock()
