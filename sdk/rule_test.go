@@ -81,9 +81,9 @@ func newModel(r rule, limit bounds) *model {
 	return &model{rule: r, limit: limit, vers: make([]version, 1), index: map[place]ver{}, byDigest: map[topology.Digest]ver{}, seen: map[world]struct{}{}}
 }
 
-// make returns the version with this parent; content tells apart what two
+// child returns the version with this parent; content tells apart what two
 // leaders may publish at the same place.
-func (m *model) make(s copyOf, seq uint64, content int) ver {
+func (m *model) child(s copyOf, seq uint64, content int) ver {
 	k := place{s.head, s.epoch, s.hist, seq, content}
 	i, ok := m.index[k]
 	if !ok {
@@ -187,7 +187,7 @@ func (m *model) bump(w *world, i int) {
 	w.draws++
 	s.hist = w.draws
 	if s.head != 0 {
-		s.head = m.make(*s, 1, 0)
+		s.head = m.child(*s, 1, 0)
 	}
 	s.shown = [5]ver{}
 }
@@ -229,7 +229,7 @@ func (m *model) publish(w world, i int) {
 	}
 	for content := range 2 {
 		n := w
-		n.stores[i].head = m.make(s, seq, content)
+		n.stores[i].head = m.child(s, seq, content)
 		m.visit(n)
 	}
 }

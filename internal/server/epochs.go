@@ -101,7 +101,7 @@ func (s *Server) postUnfreeze(w http.ResponseWriter, r *http.Request) (err error
 	return s.freeze(w, r, "unfreeze", func(editRequest) *membership.Freeze { return nil })
 }
 
-func (s *Server) freeze(w http.ResponseWriter, r *http.Request, verb string, make func(editRequest) *membership.Freeze) (err error) {
+func (s *Server) freeze(w http.ResponseWriter, r *http.Request, verb string, with func(editRequest) *membership.Freeze) (err error) {
 	defer func() { s.metrics.editDone(verb, err) }()
 	h, e, err := s.readVerb(w, r, &struct{}{})
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Server) freeze(w http.ResponseWriter, r *http.Request, verb string, mak
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.StoreTimeout)
 	defer cancel()
-	st, err := h.store.Freeze(ctx, make(e))
+	st, err := h.store.Freeze(ctx, with(e))
 	if err != nil {
 		return inTime(err)
 	}
