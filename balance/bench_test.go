@@ -85,7 +85,7 @@ func BenchmarkFullScan(b *testing.B) {
 }
 
 // BenchmarkBareCount is P2C's choice with a count that is raised and lowered:
-// what the slots, which make Done count once, cost is P2C minus this.
+// what tickets, which make Done count once, cost is P2C minus this.
 func BenchmarkBareCount(b *testing.B) {
 	for _, n := range benchSizes {
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {

@@ -41,13 +41,13 @@
 //
 // # Family
 //
-// This package has the choosers over a cost: Random, FullScan (join the
-// shortest queue), LeastRequest (d choices), P2C, GoLeft; the cost is the number
-// of requests in flight unless another one is given. Beside it:
+// This package has the choosers over a cost: Random, FullScan (join the shortest
+// queue), LeastRequest (d choices), P2C, RandomTwo (nginx), GoLeft; the cost is the
+// number of requests in flight unless another one is given. Beside it:
 //
 //	wrr       turns by weight: round robin, expanded, smooth (nginx), EDF, static
-//	          stride, reported load (gRPC), least connections, random two,
-//	          weighted least request (Envoy)
+//	          stride, reported load (gRPC), least connections, weighted least
+//	          request (Envoy)
 //	latency   costs by latency: Peak EWMA, EWMA x (in flight + 1)^2, success rate
 //	lalb      locality-aware (brpc): a tree of weights measured from latency
 //	c3        replica ranking with cubic rate control

@@ -93,6 +93,9 @@ func TestDeterministicLoads(t *testing.T) {
 
 // TestRandomLoads: the spread of random subsets, in % of the mean, over seeds.
 func TestRandomLoads(t *testing.T) {
+	if balancetest.RaceEnabled {
+		t.Skip("long, and without concurrency")
+	}
 	const n, trials = 300, 21
 	ids := make([]string, n)
 	for i := range ids {

@@ -114,49 +114,53 @@ func newPeers(set *balance.Set) []peer {
 
 // Pick returns the node whose turn it is.
 func (s *Smooth) Pick(now time.Duration, seed uint64, exclude []*balance.Node) (balance.Ticket, error) {
-	r, at := s.run.Load(), -1
-	if len(exclude) == 0 && now <= r.until {
-		k, turn := r.take()
-		if k >= 0 {
-			i := int(s.peers[k].index)
-			if !s.full(i) {
-				return s.set.Take(i, now), nil
-			}
-			at = turn // give the turn back
-		}
-	}
-	return s.pickExact(now, seed, exclude, r, at)
-}
-
-func (s *Smooth) full(i int) bool {
-	return s.cfg.MaxConns > 0 && s.set.Node(i).InFlight() >= s.cfg.MaxConns
-}
-
-// pickExact makes one step of the rule at turn at of run r (-1: the current
-// one) and starts another run from there. Whoever publishes first wins; after a
-// few defeats the pick is made at random by weight.
-func (s *Smooth) pickExact(now time.Duration, seed uint64, exclude []*balance.Node, r *smoothRun, at int) (balance.Ticket, error) {
 	for range maxTurns {
-		room, prev := firstRoom, (*smoothRun)(nil)
-		if at < 0 && len(exclude) == 0 && len(r.picks) > 0 && r.position() == len(r.picks) {
-			room, prev = min(2*r.room, usualRoom), r
+		r, at := s.run.Load(), -1
+		if len(exclude) == 0 && now <= r.until {
+			k, turn := r.take()
+			if k >= 0 {
+				i := int(s.peers[k].index)
+				if !s.full(i) {
+					return s.set.Take(i, now), nil
+				}
+				at = turn // give the turn back
+			}
 		}
-		st := r.state(s.peers, at)
-		k := s.step(&st, now, exclude)
-		if k < 0 {
+		if k, published := s.pickExact(now, exclude, r, at); k < 0 {
 			return balance.Ticket{}, s.none(exclude)
-		}
-		if s.run.CompareAndSwap(r, s.build(st, now, room, prev, k)) {
+		} else if published {
 			return s.set.Take(int(s.peers[k].index), now), nil
 		}
-		r, at = s.run.Load(), -1
 	}
+	// Others were quicker every time: draw at random by weight.
 	dice := splitmix.Source(seed)
 	i, err := s.set.Draw(&dice, exclude)
 	if err != nil {
 		return balance.Ticket{}, err
 	}
 	return s.set.Take(i, now), nil
+}
+
+func (s *Smooth) full(i int) bool {
+	return s.cfg.MaxConns > 0 && s.set.Node(i).InFlight() >= s.cfg.MaxConns
+}
+
+// pickExact makes one step of the rule before turn at of run r (-1: the turn that
+// comes next) and publishes another run from there, unless somebody else has
+// published one meanwhile. It returns the peer, -1 if there is none.
+func (s *Smooth) pickExact(now time.Duration, exclude []*balance.Node, r *smoothRun, at int) (k int, published bool) {
+	room, prev := firstRoom, (*smoothRun)(nil)
+	if at < 0 && len(exclude) == 0 && len(r.picks) > 0 && r.position() == len(r.picks) {
+		room = min(2*r.room, usualRoom)
+		if s.cfg.MaxConns == 0 { // else the step may have passed over somebody
+			prev = r
+		}
+	}
+	st := r.state(s.peers, at)
+	if k = s.step(&st, now, exclude); k < 0 {
+		return -1, false
+	}
+	return k, s.run.CompareAndSwap(r, s.build(st, now, room, prev, k))
 }
 
 // none returns the error for a step that found nobody: all nodes are barred,

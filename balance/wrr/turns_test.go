@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,6 +72,38 @@ func TestExpandedRefuses(t *testing.T) {
 	}
 	if got := picks(t, p, 4); got != "abab" {
 		t.Errorf("picks after a refused set: %s", got)
+	}
+}
+
+// TestConcurrentRuns: with a period that is too long to be kept, runs follow each
+// other, and whoever needs the next one computes it; no turn is lost between.
+func TestConcurrentRuns(t *testing.T) {
+	weights := []float64{1009, 1013, 2003, 503, 1777}
+	const total, workers, picks = 6305, 4, 20_000
+	p, err := NewSmooth(newSet(t, weights...), SmoothConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got [5]atomic.Int64
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for k := range picks / workers {
+				tk, err := p.Pick(0, uint64(k), nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				got[tk.Index()].Add(1)
+				tk.Done(0, balance.Outcome{Result: balance.Success})
+			}
+		})
+	}
+	wg.Wait()
+	for i, w := range weights {
+		if want := w / total * picks; math.Abs(float64(got[i].Load())-want) > 2 {
+			t.Errorf("node %d got %d of %d turns, want %.1f", i, got[i].Load(), picks, want)
+		}
 	}
 }
 
