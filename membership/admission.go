@@ -159,8 +159,7 @@ func (a *admission) carryOut(ctx context.Context, s State, p *plan) error {
 	if len(p.nodes) == 0 {
 		return nil
 	}
-	edit := p.edit(s.Generation)
-	_, err := a.store.Declare(ctx, edit)
+	_, err := a.store.Declare(ctx, p.edit(s.Declared))
 	if err != nil {
 		return err
 	}
@@ -195,18 +194,31 @@ type plan struct {
 
 func (p *plan) dueIn(d time.Duration) { p.due = min(p.due, max(d, time.Millisecond)) }
 
-// edit makes the plan's changes in the declared state of that generation.
-func (p *plan) edit(generation uint64) Edit {
+// edit makes the plan's changes, if the nodes are what they were in seen. Edits
+// of other nodes in between do no harm: a cluster that is edited all the time
+// would hold admission up otherwise.
+func (p *plan) edit(seen topology.Declared) Edit {
 	var why []string
 	for _, c := range p.nodes {
 		why = append(why, c.id+" "+c.why)
 	}
-	return Edit{Expect: generation, By: admissionBy, Why: shorten(why), Apply: func(d topology.Declared) (topology.Declared, error) {
+	return Edit{By: admissionBy, Why: shorten(why), Apply: func(d topology.Declared) (topology.Declared, error) {
 		for _, c := range p.nodes {
+			if declaredNode(d, c.id) != declaredNode(seen, c.id) {
+				return d, fmt.Errorf("%w: node %s was changed meanwhile", ErrConflict, c.id)
+			}
 			d.Nodes = apply(d.Nodes, c)
 		}
 		return d, nil
 	}}
+}
+
+// declaredNode returns the node as it is declared; zero if it is not.
+func declaredNode(d topology.Declared, id string) topology.Node {
+	if i := indexNode(d.Nodes, id); i >= 0 {
+		return d.Nodes[i]
+	}
+	return topology.Node{}
 }
 
 func apply(nodes []topology.Node, c change) []topology.Node {
