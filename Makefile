@@ -32,11 +32,16 @@ race: ## every test under the race detector
 bench: ## run every benchmark once, so that they keep working
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
 
+.PHONY: peers
+peers: ## the separate module that compares us with other libraries: vet, and a quick run
+	$(GO) -C bench/peers vet ./...
+	$(GO) -C bench/peers run . -quick
+
 .PHONY: lint
 lint: $(BIN)/golangci-lint-$(GOLANGCI_VERSION) ## gofmt, go vet, golangci-lint
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "not gofmt-ed:"; echo "$$out"; exit 1; }
 	$(GO) vet ./...
-	$(BIN)/golangci-lint-$(GOLANGCI_VERSION) run ./...
+	$(BIN)/golangci-lint-$(GOLANGCI_VERSION) run --allow-parallel-runners ./...
 
 $(BIN)/golangci-lint-$(GOLANGCI_VERSION):
 	GOBIN=$(BIN) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)

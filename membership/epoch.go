@@ -12,11 +12,11 @@ import (
 )
 
 var (
-	// ErrWentBack: somebody holds a version that the store's head neither is
+	// ErrWentBack says that somebody holds a version that the store's head neither is
 	// nor descends from, so the store was restored from a backup, copied or
 	// replaced. Nothing is published until the epoch is raised.
 	ErrWentBack = errors.New("membership: the store went back")
-	// ErrFrozen: an operator froze the cluster; nothing is published until it
+	// ErrFrozen says that an operator froze the cluster; nothing is published until it
 	// is unfrozen.
 	ErrFrozen = errors.New("membership: frozen")
 )

@@ -34,7 +34,7 @@ func (c *Controller) present(ctx context.Context, s *State, reason error) error 
 // some evidence is trusted and the last one is long enough ago, else with a
 // refusal that says so.
 func (c *Controller) heal(ctx context.Context, l Leadership, s *State) error {
-	reason := s.Standing.Err(s.Position().Head)
+	reason := s.Err(s.Position().Head)
 	now := c.c.Now()
 	if c.c.Epochs == nil || !s.trusted() {
 		return &refusedError{reason}

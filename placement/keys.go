@@ -93,6 +93,6 @@ func (k *keyCount) report() KeyReport {
 	if k.Total > 0 && copies > 0 {
 		k.Ratio = float64(k.Copies) / float64(k.Total*copies)
 	}
-	k.KeyReport.Nodes = slices.DeleteFunc(k.nodes, func(n KeyNode) bool { return n.Before == 0 && n.After == 0 })
+	k.Nodes = slices.DeleteFunc(k.nodes, func(n KeyNode) bool { return n.Before == 0 && n.After == 0 })
 	return k.KeyReport
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/shardd/shardd/topology"
 )
 
-// ErrDeclined: a safety check refused what was asked; the message names what
-// overrules it.
+// ErrDeclined says that a safety check refused what was asked; the message
+// names what overrules it.
 var ErrDeclined = errors.New("api: refused by a safety check")
 
 // BumpRequest is the body of POST epoch/bump.

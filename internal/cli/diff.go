@@ -79,7 +79,7 @@ func nodeDiffs(f, t *topology.Topology) []nodeDiff {
 	diffs := []nodeDiff{}
 	a, b := f.Nodes(), t.Nodes()
 	for len(a) > 0 || len(b) > 0 {
-		order := 0
+		var order int
 		switch {
 		case len(a) == 0:
 			order = 1

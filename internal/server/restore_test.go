@@ -21,7 +21,7 @@ import (
 func (r *running) ready() (int, string) {
 	r.t.Helper()
 	resp, body := r.call("GET", "/readyz", "")
-	return resp.status, string(body)
+	return resp.status, body
 }
 
 func (r *running) eventually(what string, ok func() bool) {
@@ -132,7 +132,7 @@ func TestDamagedKeptFile(t *testing.T) {
 func (r *running) metrics() string {
 	r.t.Helper()
 	_, body := r.call("GET", "/metrics", "")
-	return string(body)
+	return body
 }
 
 func ptr(w uint32) *uint32 { return &w }

@@ -17,7 +17,8 @@ const mostTried = 1 << 19
 // does. Changing it moves keys; the plan says how many.
 func balanceHint(t *topology.Topology) string {
 	spec := t.Spec()
-	name, was := "", uint32(0)
+	var name string
+	var was uint32
 	switch spec.Algorithm {
 	case topology.Ring:
 		name, was = "ring.vnodes", spec.VNodes
