@@ -47,7 +47,7 @@ machine is not what the page says.`,
 func runTables(c *cobra.Command, f tablesFlags) error {
 	progress := func(what string) { fmt.Fprintln(c.ErrOrStderr(), what) }
 	if f.quick {
-		return tables.Check(f.docs, true, progress)
+		return tables.Check(f.docs, tables.All, progress)
 	}
 	if f.exact {
 		return tables.Write(f.docs, nil, progress)

@@ -79,7 +79,7 @@ type Picker struct {
 	Note   string  `json:"note,omitempty"`
 }
 
-// Placements returns the table of mappings with that many nodes.
+// PlacementTable returns the table of mappings with that many nodes.
 func (r Report) PlacementTable(nodes int) page.Table {
 	t := page.Table{Header: []string{"N = " + count(nodes), "x floor", "ns", "allocs", "build ms", "bytes",
 		"add ms", "remove ms", "peak", "cv", "add x min", "remove x min", "needless"}}

@@ -88,6 +88,7 @@ func (c *conn) later(f func()) {
 func (c *conn) NewSubConn(_ []resolver.Address, o balancer.NewSubConnOptions) (balancer.SubConn, error) {
 	s := &subConn{conn: c, tell: o.StateListener}
 	if s.tell == nil { // policies built on package base listen in the old way
+		//nolint:staticcheck // deprecated, and yet what go-zero's p2c_ewma is told by
 		s.tell = func(state balancer.SubConnState) { c.balancer.UpdateSubConnState(s, state) }
 	}
 	return s, nil
