@@ -42,6 +42,7 @@ func (s *Store) waitFree(ctx context.Context, cluster string, keys etcdkv.Keys) 
 		if r.First(0).ModRevision == 0 {
 			return errFree
 		}
+		s.revokeLeft(ctx)
 		return nil
 	})
 	if errors.Is(err, errFree) {
@@ -111,10 +112,35 @@ func (l *leadership) Resign(ctx context.Context) error {
 	return nil
 }
 
-// release stops keeping the lease alive and revokes it; if that fails, it ends
-// by itself.
+// release stops keeping the lease alive and revokes it. If that fails, the next
+// campaign does it, or it ends by itself.
 func (l *leadership) release(ctx context.Context) error {
 	l.session.Orphan()
 	l.cancel()
-	return l.s.kv.Revoke(ctx, l.session.Lease())
+	err := l.s.kv.Revoke(ctx, l.session.Lease())
+	if err != nil {
+		l.s.leftLock.Lock()
+		defer l.s.leftLock.Unlock()
+		l.s.left = append(l.s.left, l.session.Lease())
+	}
+	return err
+}
+
+// revokeLeft revokes the leases that could not be revoked while etcd was away.
+// etcd gives every lease its whole time again when it has elected a leader, and
+// the election key would stand in the way of its own holder for so long.
+func (s *Store) revokeLeft(ctx context.Context) {
+	s.leftLock.Lock()
+	left := s.left
+	s.left = nil
+	s.leftLock.Unlock()
+	for i, lease := range left {
+		if err := s.kv.Revoke(ctx, lease); err != nil {
+			s.log.Debug("a lease from before is not revoked yet", "error", err)
+			s.leftLock.Lock()
+			s.left = append(s.left, left[i:]...)
+			s.leftLock.Unlock()
+			return
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -59,6 +60,9 @@ type Store struct {
 	directory string
 	ttl       int
 	log       hclog.Logger
+
+	leftLock sync.Mutex
+	left     []clientv3.LeaseID // of leaderships that ended while etcd was away
 }
 
 var (
