@@ -25,7 +25,8 @@ type clusters struct {
 	dir       string // for what was served; "" = in memory only
 	logger    hclog.Logger
 
-	ctx context.Context // ends all hubs
+	ctx     context.Context // ends all hubs
+	serving context.Context // ends all controllers; nothing waits for requests in flight to hand over
 
 	mu      sync.Mutex
 	names   []string // as last read
@@ -108,7 +109,12 @@ func (c *clusters) ensureLocked(name string) *hub {
 	c.hubs[name] = h
 	c.running.Go(func() { h.run(ctx) })
 	if c.elector != nil {
-		c.running.Go(func() { h.control(ctx, c.elector, c.id, c.admission) })
+		c.running.Go(func() {
+			leading, end := context.WithCancel(ctx)
+			defer end()
+			defer context.AfterFunc(c.serving, end)()
+			h.control(leading, c.elector, c.id, c.admission)
+		})
 	}
 	return h
 }

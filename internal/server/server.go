@@ -43,7 +43,7 @@ func New(cfg Config) (*Server, error) {
 		store: lister{directory: cfg.Directory, timeout: time.Second, every: time.Second}}
 	s.running, s.stop = context.WithCancel(context.Background())
 	s.clusters = &clusters{directory: cfg.Directory, lister: lister{directory: cfg.Directory, timeout: cfg.StoreTimeout, every: 100 * time.Millisecond}, elector: cfg.Elector, id: cfg.ID, dir: cfg.DataDir, admission: cfg.Admission, timeout: cfg.StoreTimeout, logger: s.logger,
-		ctx: ctx, hubs: make(map[string]*hub), read: make(chan struct{})}
+		ctx: ctx, serving: s.running, hubs: make(map[string]*hub), read: make(chan struct{})}
 	if s.metrics, err = newMetrics(cfg.Registry, s.clusters); err != nil {
 		endHubs()
 		s.stop()
@@ -64,8 +64,8 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 // Serve serves on ln, which it closes, until ctx ends, and runs the controllers
-// meanwhile. Then watches are told to go elsewhere, requests in flight get
-// Config.ShutdownTimeout, and leaderships are handed over. It returns nil, or
+// meanwhile. Then leaderships are handed over at once, watches are told to go elsewhere,
+// and requests in flight get Config.ShutdownTimeout. It returns nil, or
 // why it could not serve. A server serves once.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	err := errors.New("server: a server serves only once; make another one")
