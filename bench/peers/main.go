@@ -22,6 +22,8 @@ import (
 
 	"google.golang.org/grpc/grpclog"
 
+	"github.com/zeromicro/go-zero/core/logx"
+
 	"github.com/shardd/shardd/bench/internal/machine"
 	"github.com/shardd/shardd/bench/internal/peertable"
 	"github.com/shardd/shardd/bench/peers/internal/pickers"
@@ -53,6 +55,7 @@ func run(args []string, out, talk io.Writer) error {
 	if err != nil {
 		return err
 	}
+	logx.Disable() // go-zero would write a line of statistics to standard output every minute
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, talk))
 	r := o.measure(talk)
 	if err := write(r, o.output, out); err != nil {
