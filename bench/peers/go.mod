@@ -19,6 +19,7 @@ require (
 	github.com/serialx/hashring v0.0.0-20200727003509-22c0c7ab6b1b
 	github.com/shardd/shardd v0.0.0
 	github.com/zeromicro/go-zero v1.7.0
+	golang.org/x/sys v0.49.0
 	google.golang.org/grpc v1.83.2
 	stathat.com/c/consistent v1.0.0
 )
@@ -85,7 +86,6 @@ require (
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/term v0.47.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/time v0.16.0 // indirect

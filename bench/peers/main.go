@@ -123,10 +123,10 @@ func numbers(s, empty string) ([]int, error) {
 // measure runs what is asked for.
 func (o options) measure(talk io.Writer) peertable.Report {
 	place := placements.Config{Keys: floorbench.NumKeys, Pairs: 10, ExactKeys: floorbench.NumKeys, Slowest: o.slowest, Budget: 200 * time.Millisecond}
-	pick := pickers.Config{Pairs: 20, Pass: 10 * time.Millisecond, Rounds: 20, Work: time.Microsecond}
+	pick := pickers.Config{Pairs: 20, Pass: 10 * time.Millisecond, Rounds: 400, Round: 80 * time.Microsecond, Work: time.Microsecond}
 	if o.quick {
 		place.Keys, place.Pairs, place.Budget = 100_000, 3, 20*time.Millisecond
-		pick.Pairs, pick.Pass, pick.Rounds = 3, 2*time.Millisecond, 2
+		pick.Pairs, pick.Pass, pick.Rounds = 3, 2*time.Millisecond, 40
 	}
 	r := peertable.Report{Command: "go run -C bench/peers .", Machine: machine.Describe(), Keys: place.Keys, Pairs: place.Pairs}
 	if o.placements {

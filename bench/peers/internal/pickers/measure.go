@@ -16,9 +16,10 @@ type Config struct {
 	Pairs int
 	// Pass is about how long a pass of a pair takes.
 	Pass time.Duration
-	// Rounds is the number of rounds of one goroutine and of two, in turn, of
-	// which the best of each count. 0 leaves them out.
+	// Rounds is the number of rounds of one goroutine and of two, each of about
+	// Round. 0 leaves them out.
 	Rounds int
+	Round  time.Duration
 	// Work is what a request does in the last column, besides.
 	Work time.Duration
 }
@@ -66,13 +67,15 @@ func (c Config) measure(p *peertable.Picker, s Subject, n, spins int) error {
 	requests := c.requests(loop)
 	c.pairs(p, loop, least, requests)
 	p.Allocs = allocs(loop, requests)
-	p.Two = c.two(loop, requests, 0)
+	p.Two = c.two(loop, c.round(p.Pick), 0)
 	if c.Work > 0 {
-		worked := int(max(100, float64(c.Pass)/(float64(c.Work)+p.Pick)))
-		p.Worked = c.two(loop, worked, spins)
+		p.Worked = c.two(loop, c.round(p.Pick+float64(c.Work)), spins)
 	}
 	return nil
 }
+
+// round is how many requests of that many nanoseconds make a round.
+func (c Config) round(nanos float64) int { return max(4, int(float64(c.Round)/nanos)) }
 
 // requests is how many take about one pass.
 func (c Config) requests(loop Loop) int {
@@ -117,31 +120,6 @@ func allocs(loop Loop, requests int) float64 {
 	loop(1<<30, requests, 0)
 	runtime.ReadMemStats(&after)
 	return float64((after.Mallocs-before.Mallocs)*100/uint64(requests)) / 100
-}
-
-// two is the throughput of two goroutines over that of one: the best round of
-// each, because another program on the machine can only make a round worse.
-func (c Config) two(loop Loop, requests, work int) float64 {
-	best := [3]float64{}
-	for range c.Rounds {
-		for cores := 1; cores <= 2; cores++ {
-			start, done := time.Now(), make(chan bool, cores)
-			for g := range cores {
-				go func() {
-					loop(uint64(g)<<40, requests, work)
-					done <- true
-				}()
-			}
-			for range cores {
-				<-done
-			}
-			best[cores] = max(best[cores], float64(cores*requests)/time.Since(start).Seconds())
-		}
-	}
-	if best[1] == 0 {
-		return 0
-	}
-	return best[2] / best[1]
 }
 
 // spins is how many turns of spin take Work on this machine.
