@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"image/color"
+	"math"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -33,6 +34,8 @@ type Plot struct {
 	Right bool
 	// Bottom puts the legend at the bottom instead of the top.
 	Bottom bool
+	// Room makes the vertical axis longer, so that the legend covers no curve.
+	Room   bool
 	Series []Series
 }
 
@@ -81,7 +84,21 @@ func (p Plot) build() (*plot.Plot, error) {
 			return nil, err
 		}
 	}
+	if p.Room {
+		g.Y.Max = p.roomy(g.Y.Min, g.Y.Max)
+	}
 	return g, nil
+}
+
+// roomy is the end of an axis from low to high that leaves a twentieth of it
+// free for each entry of the legend.
+func (p Plot) roomy(low, high float64) float64 {
+	free := min(.6, float64(len(p.Series))/20)
+	longer := free / (1 - free)
+	if p.LogY {
+		return high * math.Pow(high/low, longer)
+	}
+	return high + (high-low)*longer
 }
 
 func grid() *plotter.Grid {

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -73,4 +74,14 @@ func TestTicks(t *testing.T) {
 	f(linear{}.Ticks(3, 3), "3")
 	f(logarithmic{}.Ticks(.028, .3), "0.05", "0.1", "0.2")
 	f(logarithmic{}.Ticks(10, 10000), "10", "100", "1000", "10000")
+}
+
+func TestRoomForTheLegend(t *testing.T) {
+	ten := make([]Series, 10)
+	if got := (Plot{Series: ten}).roomy(1, 3); got != 5 {
+		t.Errorf("ten entries over 1 to 3: up to %v, want 5", got)
+	}
+	if got := (Plot{Series: ten, LogY: true}).roomy(1, 100); math.Abs(got-10000) > 1e-6 {
+		t.Errorf("ten entries over 1 to 100: up to %v, want 10000", got)
+	}
 }

@@ -98,7 +98,7 @@ func measuredPlots(r peertable.Report) map[string]plots.Plot {
 // ratioPlot draws every subject of the families that was measured at more than
 // one number of nodes.
 func ratioPlot(r peertable.Report, families []string) plots.Plot {
-	p := plots.Plot{Title: "time of a lookup", X: "nodes", Y: "multiple of the floor", LogX: true, LogY: true}
+	p := plots.Plot{Title: "time of a lookup", X: "nodes", Y: "multiple of the floor", LogX: true, LogY: true, Room: true}
 	at := map[string]int{}
 	for _, row := range r.Placements {
 		if row.Speed == nil || !slices.Contains(families, row.Family) {
