@@ -3,21 +3,23 @@ package pickers
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/shardd/shardd/bench/internal/peertable"
 )
 
+// kept makes what is stored in it escape to the heap.
+var kept atomic.Pointer[int64]
+
 func TestMeasure(t *testing.T) {
 	failing := Subject{Name: "failing", New: func(int) (Loop, func(), error) { return nil, nil, errors.New("cannot") }}
 	allocating := Subject{Name: "allocating", Clock: "no", New: func(int) (Loop, func(), error) {
-		var sink []byte
 		return func(_ uint64, requests, _ int) {
 			for range requests {
-				sink = make([]byte, 100)
+				kept.Store(new(int64))
 			}
-			_ = sink
 		}, none, nil
 	}}
 	c := Config{Pairs: 1, Pass: time.Millisecond, Rounds: 200, Round: 20 * time.Microsecond, Work: time.Microsecond}
@@ -29,7 +31,7 @@ func TestMeasure(t *testing.T) {
 	if got[0].Left != "cannot" {
 		t.Errorf("left out because of %q", got[0].Left)
 	}
-	if p := got[1]; p.Left != "" || p.Pick <= 0 || p.Ratio <= 0 || p.Two < 0 || p.Worked < 0 {
+	if p := got[1]; p.Allocs != 1 || p.Left != "" || p.Pick <= 0 || p.Ratio <= 0 || p.Two < 0 || p.Worked < 0 {
 		t.Errorf("figures: %+v", p)
 	}
 }
