@@ -239,7 +239,7 @@ func (e *env) checkChain(t *testing.T, digests map[topology.Ref]topology.Digest)
 	t.Helper()
 	e.mu.Lock()
 	acks := slices.Clone(e.acks)
-	since := e.since
+	since, failed := e.since, e.failed
 	e.mu.Unlock()
 	if len(acks) == 0 {
 		t.Fatal("no edit was answered")
@@ -281,5 +281,5 @@ func (e *env) checkChain(t *testing.T, digests map[topology.Ref]topology.Digest)
 			t.Errorf("an editor was told %s, the chain has %s", a.ref, link.Digest)
 		}
 	}
-	t.Logf("%d versions in epoch %d, %d edits answered, %d not", top, epoch, len(acks), e.failed)
+	t.Logf("%d versions in epoch %d, %d edits answered, %d not", top, epoch, len(acks), failed)
 }
