@@ -63,6 +63,9 @@ type Store struct {
 
 	leftLock sync.Mutex
 	left     []clientv3.LeaseID // of leaderships that ended while etcd was away
+
+	editLock sync.Mutex
+	edits    map[string][]*waiting // by cluster; an entry as long as its writer runs
 }
 
 var (
@@ -85,7 +88,8 @@ func New(client *clientv3.Client, o Options) (*Store, error) {
 	}
 	log := o.Logger.Named("etcdstore")
 	kv := etcdkv.New(client, etcdkv.Options{Poll: o.Poll, TryTimeout: o.TryTimeout, CallTimeout: o.CallTimeout, Logger: log})
-	return &Store{client: client, kv: kv, prefix: o.Prefix, directory: directory, ttl: int((o.TTL + time.Second - 1) / time.Second), log: log}, nil
+	return &Store{client: client, kv: kv, prefix: o.Prefix, directory: directory, ttl: int((o.TTL + time.Second - 1) / time.Second), log: log,
+		edits: map[string][]*waiting{}}, nil
 }
 
 // translate gives errors of etcdkv the names that callers decide by.

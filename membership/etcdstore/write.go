@@ -18,32 +18,11 @@ const (
 	// collectEvery is how many publications lie between collections: one
 	// costs a reading of some 200 small records and a list of keys.
 	collectEvery = 8
-	// declareTries bounds an edit that others keep coming between. Of n
-	// editors at the same moment one wins each round, so it lets more than
-	// a hundred of them through.
+	// declareTries bounds a batch of edits that other processes keep coming
+	// between. Of n processes one wins each round, so it lets more than a
+	// hundred of them through.
 	declareTries = 200
 )
-
-// Declare applies an edit by compare-and-swap; see membership.Store.
-func (c *cluster) Declare(ctx context.Context, e membership.Edit) (membership.State, error) {
-	for n := 0; ; n++ {
-		before, r, err := c.load(ctx)
-		if err != nil {
-			return membership.State{}, translate("declare", err)
-		}
-		next, err := before.Apply(e)
-		if err != nil {
-			return membership.State{}, translate("declare", err)
-		}
-		err = c.s.commitDeclared(ctx, c.keys, next, etcdkv.Txn{If: c.fence(r, 1), Confirm: c.keys.Declared()})
-		switch {
-		case err == nil:
-			return next, nil
-		case !etcdkv.Stale(err) || n == declareTries || !jitter(ctx, n):
-			return membership.State{}, translate("declare", err)
-		}
-	}
-}
 
 // jitter waits a moment by chance, so that editors do not meet again.
 func jitter(ctx context.Context, n int) bool {

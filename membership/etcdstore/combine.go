@@ -1,0 +1,188 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/shardd/shardd/internal/etcdkv"
+	"github.com/shardd/shardd/membership"
+)
+
+// Edits of one cluster that come while one is being written wait for it and are
+// then written together, in the order in which they came, as one transaction
+// that raises the generation by as many. Compare-and-swap by each for itself
+// would let one of n through a round and cost the others three calls each: 50
+// edits that an outage had held up took longer than all of them had time.
+
+// maxBatch is the most edits in one write: as many as a state has notes.
+const maxBatch = membership.MaxNotes
+
+// editGrace is how long an editor whose time is up waits for the word of what
+// went wrong.
+const editGrace = 100 * time.Millisecond
+
+// waiting is an edit that waits for its turn.
+type waiting struct {
+	ctx   context.Context //nolint:containedctx // of the editor's call, which waits for done
+	edit  membership.Edit
+	done  chan struct{} // closed when state and err are set
+	state membership.State
+	err   error
+}
+
+func (w *waiting) answer(s membership.State, err error) {
+	w.state, w.err = s, err
+	close(w.done)
+}
+
+// Declare applies an edit by compare-and-swap; see membership.Store.
+func (c *cluster) Declare(ctx context.Context, e membership.Edit) (membership.State, error) {
+	w := &waiting{ctx: ctx, edit: e, done: make(chan struct{})}
+	c.enqueue(w)
+	select {
+	case <-w.done:
+		return w.state, w.err
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(editGrace)
+	defer grace.Stop()
+	select {
+	case <-w.done:
+		return w.state, w.err
+	case <-grace.C:
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return membership.State{}, fmt.Errorf("etcdstore: declare: %w: no answer from etcd in time; the edit may have been made: %w", membership.ErrUnreachable, ctx.Err())
+	}
+	return membership.State{}, fmt.Errorf("etcdstore: declare: %w", ctx.Err())
+}
+
+// enqueue lets w wait, and starts the writer of this cluster if there is none.
+func (c *cluster) enqueue(w *waiting) {
+	c.s.editLock.Lock()
+	defer c.s.editLock.Unlock()
+	queue, running := c.s.edits[c.name]
+	c.s.edits[c.name] = append(queue, w)
+	if !running {
+		go c.writeEdits()
+	}
+}
+
+// writeEdits writes batches until nobody waits.
+func (c *cluster) writeEdits() {
+	for {
+		c.s.editLock.Lock()
+		queue := c.s.edits[c.name]
+		if len(queue) == 0 {
+			delete(c.s.edits, c.name)
+			c.s.editLock.Unlock()
+			return
+		}
+		n := min(len(queue), maxBatch)
+		c.s.edits[c.name] = queue[n:]
+		c.s.editLock.Unlock()
+		c.writeBatch(queue[:n])
+	}
+}
+
+// writeBatch answers every edit of the batch.
+func (c *cluster) writeBatch(batch []*waiting) {
+	ctx, cancel := anyOf(batch)
+	defer cancel()
+	for n := 0; ; n++ {
+		var before membership.State
+		var r etcdkv.Reading
+		var err error
+		if batch = wanted(batch); len(batch) == 0 {
+			return
+		}
+		if before, r, err = c.load(ctx); err != nil {
+			answerAll(batch, nil, err)
+			return
+		}
+		var states []membership.State
+		if batch, states = applyAll(before, batch); len(batch) == 0 {
+			return
+		}
+		err = c.s.commitDeclared(ctx, c.keys, states[len(states)-1], etcdkv.Txn{If: c.fence(r, 1), Confirm: c.keys.Declared()})
+		switch {
+		case err == nil || len(batch) == 1 && errors.Is(err, etcdkv.ErrTooLarge):
+			answerAll(batch, states, err)
+			return
+		case errors.Is(err, etcdkv.ErrTooLarge): // one of them makes it so
+			for i := range batch {
+				c.writeBatch(batch[i : i+1])
+			}
+			return
+		case !etcdkv.Stale(err) || n == declareTries || !jitter(ctx, n):
+			answerAll(batch, nil, err)
+			return
+		}
+	}
+}
+
+// anyOf returns a context that lives as long as one of the editors waits.
+func anyOf(batch []*waiting) (context.Context, context.CancelFunc) {
+	if len(batch) == 1 {
+		return context.WithCancel(batch[0].ctx)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(batch[0].ctx))
+	left := new(atomic.Int64)
+	left.Store(int64(len(batch)))
+	stops := make([]func() bool, len(batch))
+	for i, w := range batch {
+		stops[i] = context.AfterFunc(w.ctx, func() {
+			if left.Add(-1) == 0 {
+				cancel()
+			}
+		})
+	}
+	return ctx, func() {
+		for _, stop := range stops {
+			stop()
+		}
+		cancel()
+	}
+}
+
+// wanted leaves out the edits that nobody waits for any more: nothing of them
+// has been written.
+func wanted(batch []*waiting) []*waiting {
+	var kept []*waiting
+	for _, w := range batch {
+		if err := w.ctx.Err(); len(batch) > 1 && err != nil {
+			w.answer(membership.State{}, translate("declare", err))
+		} else {
+			kept = append(kept, w)
+		}
+	}
+	return kept
+}
+
+// applyAll applies the edits one after another, answers those that are refused,
+// and returns the others with the state after each.
+func applyAll(s membership.State, batch []*waiting) (kept []*waiting, states []membership.State) {
+	for _, w := range batch {
+		next, err := s.Apply(w.edit)
+		if err != nil {
+			w.answer(membership.State{}, translate("declare", err))
+			continue
+		}
+		s = next
+		kept, states = append(kept, w), append(states, s)
+	}
+	return kept, states
+}
+
+func answerAll(batch []*waiting, states []membership.State, err error) {
+	for i, w := range batch {
+		if err != nil {
+			w.answer(membership.State{}, translate("declare", err))
+		} else {
+			w.answer(states[i], nil)
+		}
+	}
+}
