@@ -41,8 +41,9 @@ var floors = map[string]int{
 
 // sideways lists the imports within one floor that are meant: who -> whom.
 var sideways = map[string][]string{
-	"sdk":             {"internal/api"}, // the HTTP source speaks the server's wire types
-	"internal/api":    {"membership"},   // sentinels of the store travel over HTTP
+	"sdk":             {"internal/api", "loadreport"}, // the HTTP source speaks the server's wire types; adapters read load reports
+	"shardtest":       {"sdk"},                        // it is a source
+	"internal/api":    {"membership"},                 // sentinels of the store travel over HTTP
 	"internal/server": {"internal/embedetcd"},
 }
 
@@ -53,6 +54,10 @@ var allowed = map[string][]string{
 	"go.etcd.io/etcd/server": {"internal/embedetcd"},
 	"github.com/prometheus/": {"internal/server", "internal/cli", "sdk/sdkprom"},
 	"go.opentelemetry.io/":   {"internal/server", "sdk/sdkotel"},
+
+	"github.com/redis/rueidis":     {"sdk/rueidis", "bench", "examples", "test"},
+	"github.com/golang/groupcache": {"sdk/groupcache", "bench", "examples", "test"},
+	"google.golang.org/grpc":       {"sdk/grpclb", "sdk/owner/ownergrpc", "loadreport/grpcreport", "examples", "test", "internal/embedetcd", "internal/etcdkv"},
 }
 
 type pkg struct {
