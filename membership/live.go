@@ -137,8 +137,9 @@ type Presence interface {
 // Registrar keeps nodes' records under leases. Register is the loop that most
 // callers want.
 type Registrar interface {
-	// Attach writes the record of node id under a fresh lease of ttl (at
-	// least a second; the store may make it longer) and renews it until End.
+	// Attach writes the record of node id under a fresh lease and renews it
+	// until End. The record is gone when nothing has renewed the lease for
+	// ttl (at least a second; a store that cannot do so makes it longer).
 	// decide gets the cluster's id and the record that is there now (nil =
 	// none) and returns the record to write, or an error, which Attach
 	// returns. It may be called more than once: the record is written only

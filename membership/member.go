@@ -38,7 +38,10 @@ type Registration struct {
 	// Incarnation is the last one that an earlier process of this node had,
 	// if it is known; 0 = not known.
 	Incarnation uint64
-	// TTL is the time of the lease; default DefaultTTL, at least a second.
+	// TTL is how long after its last sign the node counts as gone; default
+	// DefaultTTL, at least a second. The lease itself may be shorter, where
+	// the store ends leases late: a second with etcd, which is renewed three
+	// times in that time.
 	TTL time.Duration
 	// Logger; nil = none.
 	Logger hclog.Logger

@@ -28,7 +28,7 @@ func TestRenew(t *testing.T) {
 	for name, client := range map[string]*clientv3.Client{"stream": whole, "calls": broken} {
 		t.Run(name, func(t *testing.T) {
 			c := etcdkv.New(client, etcdkv.Options{})
-			id, err := c.Grant(t.Context(), 1)
+			id, _, err := c.Grant(t.Context(), 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,4 +57,27 @@ func TestRenew(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLeaseWithin: with etcd's lateness a lease ends within the time that was
+// asked for, as far as whole seconds allow.
+func TestLeaseWithin(t *testing.T) {
+	f := func(ttl time.Duration, want int64) {
+		t.Helper()
+		got := etcdkv.LeaseWithin(ttl)
+		if got != want {
+			t.Errorf("LeaseWithin(%s) = %d, want %d", ttl, got, want)
+		}
+		if end := time.Duration(got)*time.Second + etcdkv.LeaseLateness; end > ttl && got > 1 {
+			t.Errorf("a lease for %s ends after up to %s", ttl, end)
+		}
+	}
+	f(0, 1)
+	f(time.Second, 1)
+	f(1500*time.Millisecond, 1)
+	f(2*time.Second, 1)
+	f(2499*time.Millisecond, 1)
+	f(2500*time.Millisecond, 2)
+	f(5*time.Second, 4)
+	f(time.Minute, 59)
 }

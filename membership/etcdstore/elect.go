@@ -53,7 +53,7 @@ func (s *Store) waitFree(ctx context.Context, cluster string, keys etcdkv.Keys) 
 
 // seize makes the election key under a fresh lease, if it is still free.
 func (s *Store) seize(ctx context.Context, keys etcdkv.Keys, id string) (*leadership, error) {
-	lease, err := s.kv.Grant(ctx, int64(s.ttl))
+	lease, _, err := s.kv.Grant(ctx, int64(s.ttl))
 	if err != nil {
 		return nil, err
 	}

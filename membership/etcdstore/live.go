@@ -69,11 +69,14 @@ func (c *cluster) attach(ctx context.Context, id string, ttl time.Duration, deci
 	if err != nil {
 		return nil, err
 	}
-	lease, err := c.s.kv.Grant(ctx, int64((ttl+time.Second-1)/time.Second))
+	lease, seconds, err := c.s.kv.Grant(ctx, etcdkv.LeaseWithin(ttl))
 	if err != nil {
 		return nil, err
 	}
-	p := &presence{c: c, key: key, lease: lease, ttl: ttl, id: id, cluster: meta.ID, owner: live.Owner, done: make(chan struct{})}
+	if given := time.Duration(seconds) * time.Second; given > ttl {
+		c.s.log.Warn("etcd makes the lease longer than asked, 1.5 of its election timeouts at least; a node that dies is noticed later", "node", id, "asked", ttl, "given", given)
+	}
+	p := &presence{c: c, key: key, lease: lease, ttl: time.Duration(seconds) * time.Second, id: id, cluster: meta.ID, owner: live.Owner, done: make(chan struct{})}
 	p.revision, err = c.s.kv.Commit(ctx, etcdkv.Txn{If: []etcdkv.Compare{r.First(0).As(c.keys.Meta()), r.First(1).As(key)},
 		Puts: []etcdkv.Put{{Key: key, Value: value, Lease: lease}}, Confirm: key})
 	if err != nil {
@@ -97,7 +100,7 @@ type presence struct {
 	c       *cluster
 	key     string
 	lease   clientv3.LeaseID
-	ttl     time.Duration
+	ttl     time.Duration // of the lease
 	id      string
 	cluster topology.ClusterID
 	owner   string

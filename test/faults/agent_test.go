@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // agentGrace is how long an agent stays after its node owns nothing.
@@ -68,8 +70,10 @@ func agentTerminated(t *testing.T, e *env) []figure {
 // agentKilled ends an agent by kill -9: its lease ends, then it settles.
 func agentKilled(t *testing.T, e *env) []figure {
 	p := e.agent(t, "victim")
+	ended := e.gone(t, e.keys(t).Live("victim"))
 	t0 := time.Now()
 	p.kill()
+	lease := (<-ended).Sub(t0)
 	last := e.lastRequest(t, "victim")
 	var owned time.Time
 	for _, c := range e.clients {
@@ -80,8 +84,29 @@ func agentKilled(t *testing.T, e *env) []figure {
 		})
 		owned = time.Now()
 	}
-	return []figure{{"last request to a node after kill -9 of its agent", last.Sub(t0), leaseTTL + settleTime},
+	return []figure{{"the lease of a killed agent ended", lease, leaseTTL},
+		{"last request to a node after kill -9 of its agent", last.Sub(t0), leaseTTL + settleTime},
 		{"out of every client's topology after kill -9 of its agent", owned.Sub(t0), leaseTTL + settleTime}}
+}
+
+// gone tells when a key is gone.
+func (e *env) gone(t *testing.T, key string) <-chan time.Time {
+	at := make(chan time.Time, 1)
+	ctx, cancel := timeout(t, time.Minute)
+	watch := e.etcd.client.Watch(clientv3.WithRequireLeader(ctx), key)
+	go func() {
+		defer cancel()
+		for resp := range watch {
+			for _, ev := range resp.Events {
+				if ev.Type == clientv3.EventTypeDelete {
+					at <- time.Now()
+					return
+				}
+			}
+		}
+		close(at)
+	}()
+	return at
 }
 
 // get returns the status and the body, 0 if there is no answer.
