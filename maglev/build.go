@@ -2,6 +2,7 @@ package maglev
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/shardd/shardd/internal/quota"
@@ -87,7 +88,9 @@ func refill(entries []uint16, ids []string, weights []uint32) ([]uint16, Moves, 
 		return nil, Moves{}, starved(ids[i], weights, i, total)
 	}
 	f := newFill(entries, ids)
-	f.release(old, quotas)
+	if f.left < total {
+		f.release(old, quotas)
+	}
 	moves := Moves{Moved: f.left, Bound: quota.Bound(quotas, old)}
 	f.fill(turns(deficits(quotas, old), weights))
 	return f.entries, moves, nil
@@ -123,10 +126,14 @@ func deficits(quotas, old []int) []int {
 // counting sort over the rounds, of which there are at most M.
 func turns(need []int, weights []uint32) []uint16 {
 	var most uint64
+	least := uint64(math.MaxUint64)
 	for i, n := range need {
 		if n > 0 {
-			most = max(most, uint64(weights[i]))
+			most, least = max(most, uint64(weights[i])), min(least, uint64(weights[i]))
 		}
+	}
+	if most == least {
+		return inTurn(need)
 	}
 	total, last := 0, uint64(0)
 	for i, n := range need {
@@ -153,6 +160,30 @@ func turns(need []int, weights []uint32) []uint16 {
 			start[r]++
 		}
 		rounds = rounds[n:]
+	}
+	return order
+}
+
+// inTurn is turns for equal weights: everybody in need takes one a round.
+func inTurn(need []int) []uint16 {
+	total := 0
+	var active []uint16
+	for i, n := range need {
+		if n > 0 {
+			active = append(active, uint16(i))
+			total += n
+		}
+	}
+	order := make([]uint16, 0, total)
+	for round := 0; len(active) > 0; {
+		until := math.MaxInt // the round after which the first of them is content
+		for _, i := range active {
+			until = min(until, need[i])
+		}
+		for ; round < until; round++ {
+			order = append(order, active...)
+		}
+		active = slices.DeleteFunc(active, func(i uint16) bool { return need[i] == round })
 	}
 	return order
 }
