@@ -27,6 +27,6 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newTables())
+	root.AddCommand(newTables(), newSim())
 	return root
 }

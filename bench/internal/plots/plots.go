@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
@@ -62,6 +63,19 @@ func (p Plot) SVG() ([]byte, error) {
 	g.Draw(draw.New(canvas))
 	var b bytes.Buffer
 	_, err = canvas.WriteTo(&b)
+	return b.Bytes(), err
+}
+
+// PNG draws the plot as an image of 150 dots an inch; errors are SVG's.
+func (p Plot) PNG() ([]byte, error) {
+	g, err := p.build()
+	if err != nil {
+		return nil, err
+	}
+	canvas := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(150))
+	g.Draw(draw.New(canvas))
+	var b bytes.Buffer
+	_, err = vgimg.PngCanvas{Canvas: canvas}.WriteTo(&b)
 	return b.Bytes(), err
 }
 
