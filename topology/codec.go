@@ -24,6 +24,8 @@ const (
 	tagRefs
 	tagMapping
 	tagCause
+	tagPositions
+	tagSlotRanges
 )
 
 // Tags of the spec's fields.
@@ -40,6 +42,7 @@ const (
 	tagReplicas
 	tagZoneAware
 	tagBoundedLoad
+	tagCompat
 )
 
 // Tags of the cause's fields.
@@ -68,6 +71,8 @@ func (t *Topology) encode() []byte {
 	w.bytesField(tagRefs, encodeRefs(t.refs))
 	w.digestField(tagMapping, t.d.Mapping)
 	w.bytesField(tagCause, encodeCause(t.d.Cause))
+	w.bytesField(tagPositions, encodePositions(t.d.Nodes))
+	w.bytesField(tagSlotRanges, encodeSlotRanges(t.d.Nodes))
 	return w.b
 }
 
@@ -87,6 +92,7 @@ func encodeSpec(s Spec) []byte {
 		w.intField(tagZoneAware, 1)
 	}
 	w.fixedField(tagBoundedLoad, math.Float64bits(s.BoundedLoad))
+	w.bytesField(tagCompat, encodeForeign(s.Compat))
 	return w.b
 }
 
@@ -152,7 +158,7 @@ func Decode(b []byte) (*Topology, error) {
 	return t, nil
 }
 
-var topologyTags = []uint64{tagCluster, tagID, tagHistory, tagEpoch, tagSeq, tagParent, tagSpec, tagNodes, tagRefs, tagMapping, tagCause}
+var topologyTags = []uint64{tagCluster, tagID, tagHistory, tagEpoch, tagSeq, tagParent, tagSpec, tagNodes, tagRefs, tagMapping, tagCause, tagPositions, tagSlotRanges}
 
 func decodeFields(b []byte) (d Draft, refs []ObjectRef, err error) {
 	r := &reader{b: b}
@@ -180,12 +186,16 @@ func decodeFields(b []byte) (d Draft, refs []ObjectRef, err error) {
 			d.Mapping = p.digest()
 		case tagCause:
 			d.Cause = decodeCause(p)
+		case tagPositions:
+			decodePositions(p, d.Nodes)
+		case tagSlotRanges:
+			decodeSlotRanges(p, d.Nodes)
 		}
 	})
 	return d, refs, r.err
 }
 
-var specTags = []uint64{tagAlgorithm, tagVNodes, tagTableSize, tagSlotCount, tagJumpUnit, tagJumpVariant, tagRendezvousTable, tagKeyHash, tagHashTag, tagReplicas, tagZoneAware, tagBoundedLoad}
+var specTags = []uint64{tagAlgorithm, tagVNodes, tagTableSize, tagSlotCount, tagJumpUnit, tagJumpVariant, tagRendezvousTable, tagKeyHash, tagHashTag, tagReplicas, tagZoneAware, tagBoundedLoad, tagCompat}
 
 func decodeSpec(r *reader) (s Spec) {
 	r.fields("spec", specTags, func(tag uint64, p *reader) {
@@ -194,7 +204,7 @@ func decodeSpec(r *reader) (s Spec) {
 			name := string(p.take(uint64(len(p.b))))
 			algorithm, ok := strings.CutSuffix(name, mappingVersion)
 			s.Algorithm = Algorithm(algorithm)
-			if !ok || !slices.Contains(Algorithms(), s.Algorithm) {
+			if !ok || s.Algorithm != Compat && !slices.Contains(Algorithms(), s.Algorithm) {
 				p.err = fmt.Errorf("%w: algorithm %q", ErrUnknown, name)
 			}
 		case tagVNodes:
@@ -219,6 +229,8 @@ func decodeSpec(r *reader) (s Spec) {
 			s.ZoneAware = p.uint(1, "zone aware") == 1
 		case tagBoundedLoad:
 			s.BoundedLoad = math.Float64frombits(p.fixed())
+		case tagCompat:
+			s.Compat = decodeForeign(p)
 		}
 	})
 	return s

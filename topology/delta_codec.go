@@ -22,6 +22,8 @@ const (
 	tagDeltaTables
 	tagDeltaMapping
 	tagDeltaCause
+	tagDeltaPositions
+	tagDeltaSlotRanges
 )
 
 func (d *delta) encode() []byte {
@@ -53,6 +55,8 @@ func (d *delta) encode() []byte {
 		w.bytesField(tagDeltaMapping, d.mapping[:])
 	}
 	w.bytesField(tagDeltaCause, encodeCause(d.cause))
+	w.bytesField(tagDeltaPositions, encodePositions(d.put))
+	w.bytesField(tagDeltaSlotRanges, encodeSlotRanges(d.put))
 	return w.b
 }
 
@@ -112,7 +116,8 @@ func DecodeDelta(b []byte) (*Delta, error) {
 }
 
 var deltaTags = []uint64{tagDeltaBase, tagDeltaTarget, tagDeltaHistory, tagDeltaEpoch, tagDeltaSeq, tagDeltaParent,
-	tagDeltaSpec, tagDeltaRemoved, tagDeltaPut, tagDeltaTables, tagDeltaMapping, tagDeltaCause}
+	tagDeltaSpec, tagDeltaRemoved, tagDeltaPut, tagDeltaTables, tagDeltaMapping, tagDeltaCause,
+	tagDeltaPositions, tagDeltaSlotRanges}
 
 func decodeDelta(b []byte) (d delta, err error) {
 	r := &reader{b: b}
@@ -151,6 +156,10 @@ func decodeDelta(b []byte) (d delta, err error) {
 			d.mapping = &mapping
 		case tagDeltaCause:
 			d.cause = decodeCause(p)
+		case tagDeltaPositions:
+			decodePositions(p, d.put)
+		case tagDeltaSlotRanges:
+			decodeSlotRanges(p, d.put)
 		}
 	})
 	return d, r.err

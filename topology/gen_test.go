@@ -37,7 +37,35 @@ func genSpec(t *rapid.T) Spec {
 	s.JumpUnit = rapid.Uint32Range(0, 256).Draw(t, "unit")
 	s.JumpVariant = rapid.SampledFrom([]JumpVariant{"", JumpClassic, JumpBack}).Draw(t, "variant")
 	s.RendezvousTable = rapid.SampledFrom([]uint32{0, 256, 1 << 20}).Draw(t, "table")
+	if rapid.IntRange(0, 3).Draw(t, "foreign") == 0 {
+		s.Algorithm, s.Compat = Compat, genForeign(t)
+	}
 	return s
+}
+
+// genForeign draws every parameter: Normal must clear those of other modes.
+func genForeign(t *rapid.T) Foreign {
+	mode := rapid.SampledFrom(Modes()).Draw(t, "mode")
+	r := modeRules[mode]
+	return Foreign{
+		Mode:         mode,
+		Distribution: rapid.SampledFrom(append([]string{""}, r.distributions...)).Draw(t, "distribution"),
+		Hash:         rapid.SampledFrom(append([]string{""}, r.hashes...)).Draw(t, "hash"),
+		HashTag:      rapid.SampledFrom([]string{"", "{}", "//"}).Draw(t, "foreign tag"),
+		Avalanche:    rapid.Bool().Draw(t, "avalanche"),
+		SortHosts:    rapid.Bool().Draw(t, "sort hosts"),
+		Points:       rapid.Uint32Range(0, 200).Draw(t, "points"),
+		MinRingSize:  rapid.Uint32Range(0, 1024).Draw(t, "smallest ring"),
+		MaxRingSize:  rapid.SampledFrom([]uint32{0, 1024, 5000}).Draw(t, "largest ring"),
+		TableSize:    rapid.SampledFrom([]uint32{0, 251, 65537}).Draw(t, "foreign table"),
+		Seed:         rapid.SampledFrom([]string{"", "AAAAAAAAAAAAAAAA"}).Draw(t, "seed"),
+		Partitions:   rapid.Uint32Range(0, 300).Draw(t, "partitions"),
+		Load:         rapid.SampledFrom([]float64{0, 1.25, 2}).Draw(t, "load"),
+		DefaultPort:  rapid.SampledFrom([]uint32{0, 11211}).Draw(t, "default port"),
+		Input:        rapid.SampledFrom([]string{"uri", "uri-whole"}).Draw(t, "input"),
+		Depth:        rapid.Uint32Range(0, 3).Draw(t, "depth"),
+		Threshold:    rapid.Uint32Range(0, 100).Draw(t, "threshold"),
+	}
 }
 
 func genNodes(t *rapid.T, most int) []Node {
@@ -96,6 +124,13 @@ func genDraft(t *rapid.T) Draft {
 	}
 	for d.Spec.Normal().Algorithm == Maglev && d.Spec.Normal().TableSize < 8 || d.Spec.Normal().Algorithm == Slots && d.Spec.Normal().SlotCount < 8 {
 		d.Spec.TableSize, d.Spec.SlotCount = 0, 0
+	}
+	for i := range d.Nodes { // texts that every mode takes, and positions in any order
+		d.Nodes[i].Label = fmt.Sprint(100 + i)
+		d.Nodes[i].Position = uint32(rapid.SampledFrom([]int{0, 50 - i, 100 + i}).Draw(t, "position"))
+	}
+	if d.Spec.Normal().Compat.Mode == ModeRedisSlots && len(d.Nodes) > 0 && rapid.Bool().Draw(t, "layout") {
+		d.Nodes[0].Weight, d.Nodes[0].State, d.Nodes[0].Slots = 1, StateActive, "0-16383"
 	}
 	return d
 }

@@ -11,13 +11,14 @@ import (
 // programs that look; what is digested and compared is the canonical encoding.
 
 type specJSON struct {
-	Algorithm   Algorithm       `json:"algorithm"`
+	Algorithm   Algorithm       `json:"algorithm,omitempty"`
+	Compat      *Foreign        `json:"compat,omitempty"`
 	Ring        *ringJSON       `json:"ring,omitempty"`
 	Jump        *jumpJSON       `json:"jump,omitempty"`
 	Rendezvous  *rendezvousJSON `json:"rendezvous,omitempty"`
 	Maglev      *maglevJSON     `json:"maglev,omitempty"`
 	Slots       *slotsJSON      `json:"slots,omitempty"`
-	KeyHash     KeyHash         `json:"key_hash"`
+	KeyHash     KeyHash         `json:"key_hash,omitempty"`
 	HashTag     *string         `json:"hash_tag,omitempty"`
 	Replicas    *uint32         `json:"replicas,omitempty"`
 	BoundedLoad float64         `json:"bounded_load"`
@@ -59,6 +60,8 @@ func (s Spec) view() specJSON {
 	v := specJSON{Algorithm: s.Algorithm, KeyHash: s.KeyHash, HashTag: &s.HashTag,
 		Replicas: &s.Replicas, BoundedLoad: s.BoundedLoad, ZoneAware: s.ZoneAware}
 	switch s.Algorithm {
+	case Compat:
+		v.Algorithm, v.HashTag, v.Compat = "", nil, &s.Compat
 	case Ring:
 		v.Ring = &ringJSON{&s.VNodes}
 	case Jump:
@@ -94,6 +97,9 @@ func (s *Spec) UnmarshalJSON(b []byte) error {
 }
 
 func (v specJSON) spec() (Spec, error) {
+	if v.Compat != nil {
+		return v.foreign()
+	}
 	s := Spec{Algorithm: v.Algorithm, KeyHash: v.KeyHash, BoundedLoad: v.BoundedLoad, ZoneAware: v.ZoneAware}
 	setDefault(&s.KeyHash, XXH64)
 	s.HashTag = DefaultHashTag(s.KeyHash)

@@ -88,6 +88,15 @@ type Node struct {
 	Weight uint32 `json:"weight"`
 	// State defaults to active.
 	State State `json:"state"`
+	// Position is the node's place in a foreign system's list of nodes, from 1,
+	// where that order matters; 0 = behind those that have one, by ID. A cluster
+	// file's order gives it. Native algorithms have no use for it, and a
+	// topology under one of them has 0.
+	Position uint32 `json:"position,omitempty"`
+	// Slots are the slots that the node of a Redis Cluster holds, as ranges
+	// such as "0-5460 10923"; "" = as redis-cli would deal them. See package
+	// placement for when they count. Only mode redis-slots has them.
+	Slots string `json:"slots,omitempty"`
 }
 
 // OwnerWeight is the weight by which the node owns keys: Weight while it is

@@ -85,19 +85,31 @@ type Spec struct {
 	ZoneAware bool
 	// BoundedLoad is the factor c of bounded load: 0 = off, else 1..1000.
 	BoundedLoad float64
+	// Compat says which foreign mapping is followed where Algorithm is
+	// Compat; zero elsewhere. Key hash and hash tag are then the mode's own,
+	// and KeyHash and HashTag are "".
+	Compat Foreign
 }
 
 // Normal returns the spec with defaults filled in and the parameters of other
 // algorithms cleared, so that equal mappings have equal specs. HashTag is left
-// as it is: "" means the whole key.
+// as it is: "" means the whole key. A spec with a foreign mode and no algorithm
+// gets the algorithm Compat.
 func (s Spec) Normal() Spec {
+	if s.Algorithm == "" && s.Compat.Mode != "" {
+		s.Algorithm = Compat
+	}
 	n := Spec{Algorithm: s.Algorithm, KeyHash: s.KeyHash, HashTag: s.HashTag,
 		Replicas: s.Replicas, ZoneAware: s.ZoneAware, BoundedLoad: s.BoundedLoad}
 	if n.BoundedLoad == 0 {
 		n.BoundedLoad = 0 // a negative zero would be equal and yet encode otherwise
 	}
-	setDefault(&n.KeyHash, XXH64)
 	setDefault(&n.Replicas, 1)
+	if s.Algorithm == Compat {
+		n.KeyHash, n.HashTag, n.Compat = "", "", s.Compat.normal()
+		return n
+	}
+	setDefault(&n.KeyHash, XXH64)
 	switch s.Algorithm {
 	case Ring:
 		n.VNodes = s.VNodes
@@ -132,10 +144,10 @@ func (s Spec) Validate() error {
 	if err := s.validateAlgorithm(); err != nil {
 		return err
 	}
-	if s.KeyHash != XXH64 && s.KeyHash != CRC16 {
+	if s.Algorithm != Compat && s.KeyHash != XXH64 && s.KeyHash != CRC16 {
 		return fieldUnknown("key_hash", "unknown key hash %q; want %s or %s", s.KeyHash, XXH64, CRC16)
 	}
-	if s.HashTag != "" && (len(s.HashTag) != 2 || s.HashTag[0] < ' ' || s.HashTag[1] < ' ' || s.HashTag[0] > '~' || s.HashTag[1] > '~') {
+	if s.HashTag != "" && !validTag(s.HashTag) {
 		return fieldErr("hash_tag", "hash tag %q: want two printable ASCII characters, such as {}, or nothing", s.HashTag)
 	}
 	if s.Replicas > MaxReplicas {
@@ -165,7 +177,9 @@ func (s Spec) validateAlgorithm() error {
 			return fieldErr("rendezvous.table", "table of %d slots: want 0 (exact) or 256 to %d", n, 1<<20)
 		}
 	case Maglev:
-		return validateTableSize(s.TableSize)
+		return validateTableSize("maglev.table_size", s.TableSize)
+	case Compat:
+		return s.Compat.validate()
 	case Slots:
 		if s.SlotCount > MaxSlots {
 			return fieldErr("slots.count", "%d slots are more than %d", s.SlotCount, MaxSlots)
@@ -178,6 +192,24 @@ func (s Spec) validateAlgorithm() error {
 	return nil
 }
 
+// Name returns the algorithm, or under Compat the mode.
+func (s Spec) Name() string {
+	if s.Algorithm == Compat {
+		return string(s.Compat.Mode)
+	}
+	return string(s.Algorithm)
+}
+
+// OwnerWeight is the weight by which n owns keys under s: n.OwnerWeight, unless
+// a foreign mapping ignores weights (then 1 for 0 < weight) or maps the keys of
+// nodes that are down to others (then 0 for those).
+func (s Spec) OwnerWeight(n Node) uint32 {
+	if s.Algorithm != Compat {
+		return n.OwnerWeight()
+	}
+	return s.Compat.ownerWeight(n)
+}
+
 func algorithmList() string {
 	var names []string
 	for _, a := range Algorithms() {
@@ -186,9 +218,9 @@ func algorithmList() string {
 	return strings.Join(names, ", ")
 }
 
-func validateTableSize(m uint32) error {
+func validateTableSize(path string, m uint32) error {
 	if m < 3 || m > MaxTableSize {
-		return fieldErr("maglev.table_size", "table size %d: want a prime from 3 to %d", m, MaxTableSize)
+		return fieldErr(path, "table size %d: want a prime from 3 to %d", m, MaxTableSize)
 	}
 	if isPrime(m) {
 		return nil
@@ -197,7 +229,7 @@ func validateTableSize(m uint32) error {
 	for !isPrime(next) {
 		next++
 	}
-	return fieldErr("maglev.table_size", "table size %d is not prime (a permutation would not reach every entry); the next prime is %d", m, next)
+	return fieldErr(path, "table size %d is not prime (a permutation would not reach every entry); the next prime is %d", m, next)
 }
 
 func isPrime(m uint32) bool { return new(big.Int).SetUint64(uint64(m)).ProbablyPrime(0) } // exact below 2^64

@@ -78,6 +78,7 @@ func build(d Draft, refs []ObjectRef) (*Topology, error) {
 	}
 	d.Nodes = slices.Clone(d.Nodes)
 	slices.SortFunc(d.Nodes, func(a, b Node) int { return strings.Compare(a.ID, b.ID) })
+	placeNodes(d.Spec, d.Nodes)
 	t := &Topology{d: d, refs: refs}
 	t.encoded = t.encode()
 	t.digest = Sum(t.encoded)
@@ -116,6 +117,9 @@ func ValidateNodes(spec Spec, nodes []Node) error {
 			return fieldErr(path+".id", "duplicate node id %q; nodes[%d] has it already", n.ID, first)
 		}
 		at[n.ID] = i
+	}
+	if spec.Algorithm == Compat {
+		return validateForeign(spec.Compat, nodes)
 	}
 	return validateTotals(spec, nodes)
 }

@@ -17,21 +17,11 @@ func Format(d topology.Declared) []byte {
 	s := d.Spec.Normal()
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "cluster: %s\n", scalar(d.Cluster))
-	fmt.Fprintf(&b, "algorithm: %s\n", scalar(string(s.Algorithm)))
-	switch s.Algorithm {
-	case topology.Ring:
-		fmt.Fprintf(&b, "ring: {vnodes: %d}\n", s.VNodes)
-	case topology.Jump:
-		fmt.Fprintf(&b, "jump: {variant: %s, unit: %d}\n", scalar(string(s.JumpVariant)), s.JumpUnit)
-	case topology.Rendezvous:
-		fmt.Fprintf(&b, "rendezvous: {table: %d}\n", s.RendezvousTable)
-	case topology.Maglev:
-		fmt.Fprintf(&b, "maglev: {table_size: %d}\n", s.TableSize)
-	case topology.Slots:
-		fmt.Fprintf(&b, "slots: {count: %d}\n", s.SlotCount)
+	if s.Algorithm == topology.Compat {
+		fmt.Fprintf(&b, "compat: %s\n", formatCompat(s.Compat))
+	} else {
+		formatAlgorithm(&b, s)
 	}
-	fmt.Fprintf(&b, "key_hash: %s\n", scalar(string(s.KeyHash)))
-	fmt.Fprintf(&b, "hash_tag: %s\n", quote(s.HashTag))
 	fmt.Fprintf(&b, "replicas: %d\n", s.Replicas)
 	fmt.Fprintf(&b, "bounded_load: %s\n", strconv.FormatFloat(s.BoundedLoad, 'f', -1, 64))
 	fmt.Fprintf(&b, "zone_aware: %t\n", s.ZoneAware)
@@ -40,13 +30,36 @@ func Format(d topology.Declared) []byte {
 		return b.Bytes()
 	}
 	b.WriteString("nodes:\n")
-	for _, n := range d.Nodes {
-		fmt.Fprintf(&b, "  - {%s}\n", formatNode(n))
+	nodes := d.Nodes
+	if s.Algorithm == topology.Compat { // the order of the file is that of the foreign system
+		nodes = topology.InOrder(nodes)
+	}
+	for i, n := range nodes {
+		fmt.Fprintf(&b, "  - {%s}\n", formatNode(n, i))
 	}
 	return b.Bytes()
 }
 
-func formatNode(n topology.Node) string {
+func formatAlgorithm(b *bytes.Buffer, s topology.Spec) {
+	fmt.Fprintf(b, "algorithm: %s\n", scalar(string(s.Algorithm)))
+	switch s.Algorithm {
+	case topology.Ring:
+		fmt.Fprintf(b, "ring: {vnodes: %d}\n", s.VNodes)
+	case topology.Jump:
+		fmt.Fprintf(b, "jump: {variant: %s, unit: %d}\n", scalar(string(s.JumpVariant)), s.JumpUnit)
+	case topology.Rendezvous:
+		fmt.Fprintf(b, "rendezvous: {table: %d}\n", s.RendezvousTable)
+	case topology.Maglev:
+		fmt.Fprintf(b, "maglev: {table_size: %d}\n", s.TableSize)
+	case topology.Slots:
+		fmt.Fprintf(b, "slots: {count: %d}\n", s.SlotCount)
+	}
+	fmt.Fprintf(b, "key_hash: %s\n", scalar(string(s.KeyHash)))
+	fmt.Fprintf(b, "hash_tag: %s\n", quote(s.HashTag))
+}
+
+// formatNode writes the node that stands at index i of the file.
+func formatNode(n topology.Node, i int) string {
 	parts := []string{"id: " + scalar(n.ID)}
 	add := func(name, value string) {
 		if value != "" {
@@ -59,6 +72,12 @@ func formatNode(n topology.Node) string {
 	add("label", n.Label)
 	if n.State != topology.StateActive {
 		add("state", n.State.String())
+	}
+	if n.Position != 0 && int(n.Position) != i+1 {
+		parts = append(parts, fmt.Sprintf("position: %d", n.Position))
+	}
+	if n.Slots != "" {
+		parts = append(parts, "slots: "+quote(n.Slots))
 	}
 	return strings.Join(parts, ", ")
 }

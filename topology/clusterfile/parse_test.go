@@ -142,7 +142,7 @@ func TestRefused(t *testing.T) {
 	f(head+"nodes: []\n", "c.yaml:3:8: nodes: empty; a cluster needs at least one node")
 	f(head+"nodes: {id: a}\n", "c.yaml:3:8: nodes: want a list of nodes, not a map")
 	f(head+"nodes: [a, b]\n", `c.yaml:3:9: nodes[0]: want a map of id, addr, weight, zone, label, state, not the text "a"`)
-	f(head+"compat: {mode: twemproxy}\n"+nodes, "c.yaml:3:1: compat: mappings of foreign systems are not supported by this release")
+	f(head+"compat: {mode: twemproxy}\n"+nodes, "c.yaml:2:1: algorithm: stands beside compat, whose mode decides it")
 
 	// Names.
 	f("cluster: a/b\nalgorithm: ring\n"+nodes, `c.yaml:1:10: cluster: cluster name "a/b" has '/' at byte 1`)
@@ -241,7 +241,8 @@ func TestUnknownIsMarked(t *testing.T) {
 	}
 	f("cluster: c\nalgorithm: anchor\n"+nodes, true)
 	f(head+"frozen: true\n"+nodes, true)
-	f(head+"compat: {}\n"+nodes, true)
+	f("cluster: c\ncompat: {mode: mcrouter}\n"+nodes, true)
+	f("cluster: c\ncompat: {mode: twemproxy, hash: sha3}\n"+nodes, true)
 	f(head+"replicas: 99\n"+nodes, false)
 	f("x", false)
 }

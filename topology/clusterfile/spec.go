@@ -16,6 +16,7 @@ var topFields = []string{"cluster", "algorithm", "ring", "jump", "rendezvous", "
 type reader struct {
 	d        topology.Declared
 	hashTag  bool // whether the file gives a hash tag
+	compat   *field
 	blocks   []field
 	gave     map[string]field
 	nodeList ast.Node
@@ -37,7 +38,7 @@ func readFile(root ast.Node) (topology.Declared, error) {
 		return topology.Declared{}, err
 	}
 	r.d.Spec = r.d.Spec.Normal()
-	r.d.Nodes, err = readNodes(r.nodeList)
+	r.d.Nodes, err = readNodes(r.nodeList, r.d.Spec)
 	return r.d, err
 }
 
@@ -45,7 +46,9 @@ func (r *reader) field(f field) (err error) {
 	s := &r.d.Spec
 	switch f.path {
 	case "compat":
-		return faultErr(f.key, f.path, unknown("mappings of foreign systems are not supported by this release; choose an algorithm instead"))
+		r.compat = &f
+		s.Algorithm = topology.Compat
+		s.Compat, err = readCompat(f)
 	case "cluster":
 		r.d.Cluster, err = f.text()
 	case "algorithm":
@@ -127,9 +130,12 @@ func (r *reader) parameter(f field) (err error) {
 func (r *reader) complete(root ast.Node) error {
 	s := &r.d.Spec
 	for _, name := range []string{"cluster", "algorithm", "nodes"} {
-		if _, ok := r.gave[name]; !ok {
+		if _, ok := r.gave[name]; !ok && (name != "algorithm" || r.compat == nil) {
 			return fault(start(root), name, "missing; every cluster file names its cluster, its algorithm and its nodes")
 		}
+	}
+	if r.compat != nil {
+		return r.onlyCompat()
 	}
 	for _, b := range r.blocks {
 		if b.path != string(s.Algorithm) && slices.Contains(topology.Algorithms(), s.Algorithm) {
@@ -142,16 +148,32 @@ func (r *reader) complete(root ast.Node) error {
 	return nil
 }
 
+// onlyCompat refuses what stands beside a compat block and would contradict it.
+func (r *reader) onlyCompat() error {
+	for _, name := range []string{"algorithm", "key_hash", "hash_tag"} {
+		if f, ok := r.gave[name]; ok {
+			return fault(f.key, name, "stands beside compat, whose mode decides it; remove one or the other")
+		}
+	}
+	for _, b := range r.blocks {
+		return fault(b.key, b.path, "parameters of %s, but compat takes the place of an algorithm; remove them", b.path)
+	}
+	return nil
+}
+
 var nodeFields = []string{"id", "addr", "weight", "zone", "label", "state"}
 
-func readNodes(list ast.Node) ([]topology.Node, error) {
+// compatNodeFields are further ones under a foreign mapping.
+var compatNodeFields = []string{"position", "slots"}
+
+func readNodes(list ast.Node, spec topology.Spec) ([]topology.Node, error) {
 	seq, ok := list.(ast.ArrayNode)
 	if !ok {
 		return nil, fault(tokenOf(list), "nodes", "want a list of nodes, not %s; a cluster needs at least one node", kindOf(list))
 	}
 	var nodes []topology.Node
 	for it := seq.ArrayRange(); it.Next(); {
-		n, err := readNode(it.Value(), fmt.Sprintf("nodes[%d]", len(nodes)))
+		n, err := readNode(it.Value(), len(nodes), spec)
 		if err != nil {
 			return nil, err
 		}
@@ -163,9 +185,14 @@ func readNodes(list ast.Node) ([]topology.Node, error) {
 	return nodes, nil
 }
 
-func readNode(node ast.Node, path string) (topology.Node, error) {
+func readNode(node ast.Node, i int, spec topology.Spec) (topology.Node, error) {
+	path, known := fmt.Sprintf("nodes[%d]", i), nodeFields
 	n := topology.Node{Weight: 1}
-	fs, err := fields(node, path, nodeFields)
+	if spec.Algorithm == topology.Compat {
+		n.Weight, n.Position = spec.Compat.DefaultWeight(), uint32(i+1)
+		known = slices.Concat(nodeFields, compatNodeFields)
+	}
+	fs, err := fields(node, path, known)
 	if err != nil {
 		return n, err
 	}
@@ -189,6 +216,10 @@ func nodeField(n *topology.Node, f field, name string) (err error) {
 		n.Label, err = f.text()
 	case "weight":
 		n.Weight, err = f.whole(0, topology.MaxWeight)
+	case "position":
+		n.Position, err = f.whole(1, topology.MaxPosition)
+	case "slots":
+		n.Slots, err = f.text()
 	case "state":
 		var name string
 		if name, err = f.text(); err != nil {
