@@ -115,6 +115,13 @@ func (c *client) seen(node string) time.Time {
 	return c.lastSeen[node]
 }
 
+// owns reports whether the node owns keys in the client's topology.
+func (c *client) owns(node string) bool {
+	top := c.sdk.Topology()
+	i := top.Index(node)
+	return i >= 0 && top.Node(i).OwnerWeight() > 0
+}
+
 // check reports what went wrong, and enters every version that the client took
 // into digests: there must be only one of each.
 func (c *client) check(t *testing.T, digests map[topology.Ref]topology.Digest) {
