@@ -25,6 +25,7 @@ type Client struct {
 	logger hclog.Logger
 	hooks  Hooks
 	saver  *saver // nil = no snapshot file
+	fleet  *fleet
 
 	cancel context.CancelFunc // ends the watch
 	done   chan struct{}      // closed when the watch has ended
@@ -50,8 +51,9 @@ type Client struct {
 // New returns a client that follows src. It does no I/O and never waits: it
 // starts one goroutine, which watches src until Close (and two with
 // WithSnapshot). Lookups return
-// ErrNotReady until the first topology is there; see WaitReady. The error says
-// that src is nil.
+// ErrNotReady until the first topology is there; see WaitReady. What loads,
+// slow starts and drains need of time takes another goroutine, from when there is
+// such a thing. The error says that src is nil, or what is wrong with an option.
 func New(src Source, opts ...Option) (*Client, error) {
 	if src == nil {
 		return nil, errors.New("sdk: source is nil; make one with etcdsource.New or httpsource.New")
@@ -63,8 +65,12 @@ func New(src Source, opts ...Option) (*Client, error) {
 	if o.logger == nil {
 		o.logger = hclog.NewNullLogger()
 	}
+	f, err := newFleet(&o)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &Client{src: src, logger: o.logger, hooks: o.hooks, pinned: o.pinned, cancel: cancel,
+	c := &Client{src: src, fleet: f, logger: o.logger, hooks: o.hooks, pinned: o.pinned, cancel: cancel,
 		done: make(chan struct{}), ready: make(chan struct{}), closed: make(chan struct{}),
 		subs: make(map[*subscriber]struct{})}
 	c.snap.Store(errorSnapshot(ErrNotReady))
@@ -107,6 +113,9 @@ func (c *Client) Close() error {
 		close(c.closed)
 		c.snap.Store(errorSnapshot(ErrClosed))
 		c.cancel()
+		if c.fleet.stop != nil {
+			c.fleet.stop()
+		}
 	}
 	for sub := range c.subs {
 		sub.stop()
@@ -114,6 +123,7 @@ func (c *Client) Close() error {
 	c.mu.Unlock()
 	<-c.done
 	c.saver.wait()
+	c.fleet.ended.Wait()
 	if !c.callers.inside() {
 		c.calls.Wait()
 	}
@@ -231,6 +241,7 @@ func (c *Client) install(s *snapshot, savedAt time.Time) error {
 	if c.isClosed() {
 		return ErrClosed
 	}
+	c.plan(s)
 	c.snap.Store(s)
 	c.reset = c.reset && !savedAt.IsZero() // the file is not what a reset waits for
 	t := s.topology()

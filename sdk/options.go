@@ -18,6 +18,13 @@ type options struct {
 
 	snapshot string
 	reset    bool
+
+	bound      BoundedLoad
+	balance    *Balance
+	resilience *Resilience
+	zone       string
+	grace      Grace
+	clock      func() time.Duration
 }
 
 // WithLogger sets the logger. The default, and nil, is to log nothing.
@@ -49,4 +56,9 @@ type Hooks struct {
 	// with the error of a Watch that returned early or a snapshot file that
 	// cannot be used.
 	OnProblem func(error)
+	// OnDrained is called when a node that gives up its keys, or has left, has
+	// nothing of Acquire in flight any more, or its grace period is over
+	// (WithGrace): its connections can be closed. Unlike the others it runs in the
+	// goroutine that looks after loads, every 100 ms.
+	OnDrained func(Departed)
 }

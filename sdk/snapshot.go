@@ -1,6 +1,8 @@
 package sdk
 
 import (
+	"sync/atomic"
+
 	"github.com/shardd/shardd/placement"
 	"github.com/shardd/shardd/topology"
 )
@@ -18,6 +20,9 @@ type snapshot struct {
 	// down; nil if no node is down.
 	detours []record
 	err     error // what lookups return; nil if there are owners
+	// plan is what Acquire goes by; nil if nothing is held. It is made with
+	// the snapshot and anew when health or a slow start changes a weight.
+	plan atomic.Pointer[plan]
 }
 
 // record is one node of one snapshot, as a Route points at it. The node's
@@ -98,3 +103,14 @@ func (s *snapshot) locateUp(h uint64) *record {
 		}
 	}
 }
+
+// home is the node that a key prefers.
+func (s *snapshot) home(h uint64) int { return s.table.Locate(h) }
+
+// appendOrder appends the first n nodes of the key's order of preference.
+func (s *snapshot) appendOrder(dst []int, h uint64, n int) []int {
+	return s.table.AppendReplicas(dst, h, n)
+}
+
+// moving reports whether keys are changing their owners in steps.
+func (s *snapshot) moving() bool { return false }

@@ -1,0 +1,173 @@
+package sdk
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/shardd/shardd/balance"
+	"github.com/shardd/shardd/balance/bounded"
+	"github.com/shardd/shardd/resilience/breaker"
+	"github.com/shardd/shardd/resilience/guard"
+	"github.com/shardd/shardd/resilience/outlier"
+	"github.com/shardd/shardd/resilience/probe"
+	"github.com/shardd/shardd/resilience/retry"
+	"github.com/shardd/shardd/resilience/slowstart"
+	"github.com/shardd/shardd/topology"
+)
+
+// fleet is what a client knows of its nodes beside the topology: their load and
+// their well-being. It outlives topologies.
+type fleet struct {
+	bound   BoundedLoad
+	balance *Balance
+	resil   *Resilience
+	zone    string
+	grace   Grace
+	clock   func() time.Duration
+
+	group    *bounded.Group
+	pool     *balance.Pool
+	detector *outlier.Detector
+	slow     *slowstart.Policy
+	probes   *probe.Set[string]
+	retry    *retry.Policy
+	attempts sync.Pool
+
+	counters counters
+	wake     chan struct{} // for upkeep: a weight has changed
+	ended    sync.WaitGroup
+	swept    time.Duration // when the detector judged last; for upkeep alone
+
+	// What follows is guarded by Client.mu.
+	members map[string]*member // by node id, those of the topology
+	leaving []*member          // with requests in flight, or their grace not over
+	picker  balance.Picker     // of the last plan; nil without a policy
+	first   bool               // a topology was there
+	ticked  time.Duration      // when time was last looked at
+	ramped  time.Duration      // when slow starts moved last
+	stop    func()             // ends the upkeep; nil while there is none
+}
+
+// member is one incarnation of one node.
+type member struct {
+	id, addr    string
+	incarnation uint64
+	load        *bounded.Node
+	bal         *balance.Node // nil without a policy
+	guard       *guard.Guard  // nil without resilience
+	outlier     *outlier.Node // the same
+	ramp        *slowstart.Ramp
+	drain       atomic.Pointer[departure]
+}
+
+// newFleet checks what the options say of load and resilience.
+func newFleet(o *options) (*fleet, error) {
+	start := time.Now()
+	f := &fleet{bound: o.bound, balance: o.balance, resil: o.resilience, zone: o.zone, grace: o.grace, clock: o.clock,
+		group: o.bound.group(), members: map[string]*member{}, wake: make(chan struct{}, 1)}
+	if f.clock == nil {
+		f.clock = func() time.Duration { return time.Since(start) }
+	}
+	if f.grace == nil {
+		f.grace = func(topology.Node) time.Duration { return DefaultGrace }
+	}
+	if c := o.bound.Factor; c > 0 {
+		if _, err := f.group.NewSet(nil, c); err != nil {
+			return nil, fmt.Errorf("sdk: WithBoundedLoad: %w", err)
+		}
+	}
+	if o.bound.Within < 0 || o.bound.View > SpillLoad {
+		return nil, fmt.Errorf("sdk: WithBoundedLoad: within %d, view %d; give 0 or more, and one of the views", o.bound.Within, o.bound.View)
+	}
+	if f.balance != nil {
+		f.pool = balance.NewPool()
+	}
+	if err := f.resilient(); err != nil {
+		return nil, fmt.Errorf("sdk: WithResilience: %w", err)
+	}
+	return f, nil
+}
+
+func (f *fleet) resilient() (err error) {
+	r := f.resil
+	if r == nil {
+		return nil
+	}
+	c := r.Outlier
+	if c.Limit == 0 {
+		c.Limit = 1.0 / 3
+	}
+	told := c.OnChange
+	c.OnChange = func(e outlier.Event) {
+		f.ejected(e)
+		if told != nil {
+			told(e)
+		}
+	}
+	if f.detector, err = outlier.New(c); err != nil {
+		return err
+	}
+	slow := slowstart.Config{}
+	if r.SlowStart != nil {
+		slow = *r.SlowStart
+	}
+	if f.slow, err = slowstart.New(slow); err != nil {
+		return err
+	}
+	if r.Probe != nil {
+		if f.probes, err = probe.New[string](r.Probing); err != nil {
+			return err
+		}
+	}
+	again := r.Retry
+	if again.Clock == nil {
+		again.Clock = f.clock
+	}
+	if f.retry, err = retry.New(again); err != nil {
+		return err
+	}
+	_, err = guard.New(f.guardConfig(nil))
+	return err
+}
+
+func (f *fleet) newGuard(m *member) (*guard.Guard, error) { return guard.New(f.guardConfig(m.outlier)) }
+
+func (f *fleet) guardConfig(n *outlier.Node) guard.Config {
+	c := guard.Config{Breaker: f.resil.Breaker, Limit: f.resil.Limit, Outlier: n}
+	if c.Breaker == nil {
+		c.Breaker = &breaker.Config{Consecutive: -1, Jitter: 0.2, Rand: rand.Float64}
+	}
+	return c
+}
+
+// ejected is told by the detector.
+func (f *fleet) ejected(e outlier.Event) {
+	if f.probes != nil {
+		if e.Ejected {
+			f.probes.Fail(e.Node.Label(), e.At)
+		} else {
+			f.probes.Forget(e.Node.Label())
+		}
+	}
+	if f.resil.OnEject != nil {
+		f.resil.OnEject(e)
+	}
+	f.poke()
+}
+
+// poke lets upkeep make a new plan soon.
+func (f *fleet) poke() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+func newMember(n topology.Node, load *bounded.Node, incarnation uint64) *member {
+	m := &member{id: n.ID, addr: n.Addr, incarnation: incarnation, load: load}
+	m.drain.Store(newDeparture(n))
+	return m
+}

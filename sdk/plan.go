@@ -1,0 +1,183 @@
+package sdk
+
+import (
+	"time"
+
+	"github.com/shardd/shardd/balance"
+	"github.com/shardd/shardd/balance/bounded"
+	"github.com/shardd/shardd/topology"
+)
+
+// plan is who may take requests by one snapshot, and how much: immutable, made
+// anew when topology, health or a slow start changes a weight.
+type plan struct {
+	// plain is true where the first node in order is asked and nothing else
+	// has a say: no policy, no resilience, no zone, no spill.
+	plain   bool
+	set     *bounded.Set // by node index
+	local   *bounded.Set // the nodes of the own zone alone; nil if zones do not matter
+	members []*member    // by node index
+	picker  balance.Picker
+	among   balance.Among // the picker, if it can choose among some
+	bal     *balance.Set
+	standIn []record // by node index: records of nodes that are not the owner
+}
+
+// plan makes the plan of a snapshot from what is known now, with Client.mu held.
+func (f *fleet) plan(s *snapshot) (*plan, error) {
+	t := s.topology()
+	p := &plan{members: make([]*member, t.Len()), standIn: s.makeRecords(true)}
+	all := make([]bounded.Member, t.Len())
+	mine := make([]bounded.Member, t.Len())
+	for i, n := range t.Nodes() {
+		m := f.members[n.ID]
+		if m == nil { // has left
+			m = newMember(n, f.group.NewNode(), 0)
+		}
+		p.members[i] = m
+		all[i] = bounded.Member{Node: m.load, Weight: f.weight(s, i, m)}
+		mine[i] = all[i]
+		if n.Zone != f.zone {
+			mine[i].Weight = 0
+		}
+	}
+	var err error
+	if p.set, err = f.group.NewSet(all, f.factor(t)); err != nil {
+		return nil, err
+	}
+	if f.zone != "" && t.Spec().Replicas > 1 {
+		p.local = p.set
+		if f.bound.View != ReportedLoad {
+			if p.local, err = f.group.NewSet(mine, f.factor(t)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if f.balance != nil {
+		err = f.pick(p, all)
+	}
+	p.plain = f.balance == nil && f.resil == nil && p.local == nil && f.bound.View != SpillLoad && !s.moving()
+	return p, err
+}
+
+// weight is the share of the load that node i of s may have: 0 if it takes no
+// requests.
+func (f *fleet) weight(s *snapshot, i int, m *member) float64 {
+	if s.records[i].down || m.outlier != nil && !m.outlier.Usable() {
+		return 0
+	}
+	w := float64(s.topology().Node(i).OwnerWeight())
+	if m.ramp != nil {
+		w *= m.ramp.Factor()
+	}
+	return w
+}
+
+func (f *fleet) factor(t *topology.Topology) float64 {
+	switch c := f.bound.Factor; {
+	case c < 0 || f.bound.View == SpillLoad:
+		return 0
+	case c > 0:
+		return c
+	}
+	return t.Spec().BoundedLoad
+}
+
+// pick makes the policy's picker. A policy that refuses the set leaves the
+// choice to P2C, which takes every set, and the error says so.
+func (f *fleet) pick(p *plan, weights []bounded.Member) error {
+	members := make([]balance.Member, len(p.members))
+	for i, m := range p.members {
+		members[i] = balance.Member{Node: m.bal, Weight: weights[i].Weight, Down: weights[i].Weight == 0}
+		if m.bal == nil {
+			members[i].Node = balance.NewNode(m.id, 0)
+		}
+	}
+	set, err := balance.NewSet(members)
+	if err != nil {
+		return err
+	}
+	if f.picker == nil {
+		f.picker, err = f.balance.picker(set)
+	} else {
+		f.picker, err = f.picker.Next(set)
+	}
+	if err != nil {
+		f.picker, _ = (&Balance{}).picker(set)
+	}
+	p.picker, p.bal = f.picker, set
+	if s, ok := f.picker.(interface{ Set() *balance.Set }); ok {
+		p.bal = s.Set() // bound to the policy's observer
+	}
+	p.among, _ = f.picker.(balance.Among)
+	return err
+}
+
+func (b *Balance) picker(set *balance.Set) (balance.Picker, error) {
+	if b.Policy != nil {
+		return b.Policy(set)
+	}
+	e := b.ErrorLoad
+	if e == (balance.ErrorLoad{}) {
+		e.Each = 1
+	}
+	return balance.NewP2C(set, &balance.InFlight{Errors: e})
+}
+
+// arrange makes the members those of t: who stays keeps load and history, who is
+// new, comes back, or stands at another address starts anew. Client.mu is held.
+func (f *fleet) arrange(t *topology.Topology, now time.Duration) {
+	next := make(map[string]*member, t.Len())
+	for _, n := range t.Nodes() {
+		if n.State == topology.StateLeft {
+			continue
+		}
+		m := f.members[n.ID]
+		if m == nil || m.addr != n.Addr {
+			m = f.join(n, now)
+		}
+		next[n.ID] = m
+		f.follow(m, n, now)
+	}
+	for id, m := range f.members {
+		if next[id] != m {
+			f.leave(m, now)
+		}
+	}
+	f.members, f.first = next, true
+	if f.pool != nil {
+		f.identify()
+	}
+}
+
+func (f *fleet) join(n topology.Node, now time.Duration) *member {
+	f.counters.incarnation++
+	m := newMember(n, f.group.NewNode(), f.counters.incarnation)
+	if f.resil == nil {
+		return m
+	}
+	m.ramp = f.slow.Full()
+	if f.first {
+		m.ramp = f.slow.Start(now)
+	}
+	m.outlier = f.detector.Add(n.ID, outlierState(n), now)
+	m.guard, _ = f.newGuard(m) // the configuration was checked by New
+	return m
+}
+
+// identify gives every member its node of package balance.
+func (f *fleet) identify() {
+	ids := make([]balance.Identity, 0, len(f.members))
+	list := make([]*member, 0, len(f.members))
+	for id, m := range f.members {
+		ids = append(ids, balance.Identity{ID: id, Incarnation: m.incarnation})
+		list = append(list, m)
+	}
+	nodes, err := f.pool.Update(ids)
+	if err != nil {
+		return // ids of a topology are distinct and not empty
+	}
+	for i, m := range list {
+		m.bal = nodes[i]
+	}
+}

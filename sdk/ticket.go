@@ -1,0 +1,108 @@
+package sdk
+
+import (
+	"github.com/shardd/shardd/balance"
+	"github.com/shardd/shardd/balance/bounded"
+	"github.com/shardd/shardd/resilience"
+)
+
+// Outcome is how a request ended, as far as it says something about the node.
+type Outcome = resilience.Outcome
+
+// The outcomes that Ticket.Done takes.
+const (
+	Ignored  = resilience.Ignored  // says nothing: cancelled by the caller, or not sent
+	Success  = resilience.Success  // an answer in time, also "no such key"
+	Failure  = resilience.Failure  // an error of the node or of the way to it
+	Timeout  = resilience.Timeout  // no answer in time
+	Overload = resilience.Overload // the node's own word that it is full
+)
+
+// Ticket is one request that Client.Acquire has admitted: where it goes, and
+// what it holds there until Done. It is a value, without closure and allocation;
+// the zero Ticket belongs to no node and its methods do nothing.
+//
+// Keep it in one variable, or hand on a pointer to that. Done empties the
+// variable, so a second Done does nothing. A copy would be a second variable
+// with the same claim: go vet (copylocks) reports every copy of a Ticket, and if
+// one is made all the same, a second release is taken back where it would bring
+// the node's load below zero, and counted in NodeStats.Bad. (Copies that are
+// harmless by a slot and a generation, as in package balance, cost 12 ns more
+// a request.) One goroutine at a time may call the methods of one variable.
+//
+// A Ticket whose Done is never called stays in the node's load for as long as
+// the node's incarnation lives; NodeStats shows it in InFlight.
+type Ticket struct {
+	_ noCopy
+	grant
+}
+
+// grant is what a Ticket is a claim to.
+type grant struct {
+	rec  *record
+	hash uint64
+	node *bounded.Node // nil once it is done
+	cost int64
+	more *attempt // what policies and resilience hold; nil without them
+	gen  uint64   // of more
+}
+
+// noCopy makes go vet report copies of what contains it.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
+
+// Route returns where the request goes; also after Done.
+func (t *Ticket) Route() Route { return Route{t.rec, t.hash} }
+
+// ID returns the id of the node that the request goes to.
+func (t *Ticket) ID() string { return t.Route().ID() }
+
+// Addr returns the address of the node that the request goes to.
+func (t *Ticket) Addr() string { return t.Route().Addr() }
+
+// Cost returns what the request was admitted with, 0 for the zero Ticket.
+func (t *Ticket) Cost() int64 { return t.cost }
+
+// Done ends the request and says how. It reports whether this was the first
+// call on this variable; the others do nothing. It does not wait.
+func (t *Ticket) Done(o Outcome) bool {
+	n := t.node
+	if n == nil {
+		return false
+	}
+	t.node = nil
+	if t.more != nil {
+		return t.more.done(t, n, balance.Outcome{Result: balance.Result(o)})
+	}
+	return n.Release(t.cost)
+}
+
+// DoneWith is Done with more about the request, for policies that learn from it:
+// the time the node worked, the length of its queue, what attempt it was.
+func (t *Ticket) DoneWith(o balance.Outcome) bool {
+	n := t.node
+	if n == nil {
+		return false
+	}
+	t.node = nil
+	if t.more != nil {
+		return t.more.done(t, n, o)
+	}
+	return n.Release(t.cost)
+}
+
+// Report passes on what the node said of itself in its answer: the cost in
+// flight there, of all clients, without this request. Call it before Done; with
+// the view ReportedLoad it is what the node's load is estimated from, and policies
+// that ask for a queue (C3) see it as such. After Done it does nothing.
+func (t *Ticket) Report(load int64) {
+	if t.node == nil {
+		return
+	}
+	t.node.Report(load, t.cost)
+	if t.more != nil {
+		t.more.report(t.gen, load)
+	}
+}

@@ -1,0 +1,166 @@
+package sdk
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/shardd/shardd/topology"
+)
+
+// tick is the time between two looks at loads, ramps and departures.
+const tick = 100 * time.Millisecond
+
+// sweep is the time between two judgements of nodes and steps of slow starts.
+const sweep = time.Second
+
+// plan makes the plan of s, which is about to be what lookups go by; c.mu is
+// held. What a policy refuses is logged: then P2C chooses.
+func (c *Client) plan(s *snapshot) {
+	f, now := c.fleet, c.fleet.clock()
+	f.arrange(s.topology(), now)
+	c.replan(s)
+	if f.upkept(s) {
+		c.keepUp()
+	}
+}
+
+// replan makes another plan of the same snapshot; c.mu is held.
+func (c *Client) replan(s *snapshot) {
+	p, err := c.fleet.plan(s)
+	if err != nil {
+		c.logger.Error("policy refuses the nodes", "error", err, "version", s.topology().Version())
+	}
+	if p.set == nil {
+		return // the factor was checked: never
+	}
+	c.fleet.group.Use(p.set)
+	s.plan.Store(p)
+}
+
+// upkept reports whether time changes anything in the plans.
+func (f *fleet) upkept(s *snapshot) bool {
+	return f.resil != nil || f.bound.View == ReportedLoad || f.factor(s.topology()) > 0 || len(f.leaving) > 0
+}
+
+// keepUp starts what time changes, once; c.mu is held and the client not closed.
+func (c *Client) keepUp() {
+	f := c.fleet
+	if f.stop != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	f.stop = cancel
+	f.ended.Go(func() { c.upkeep(ctx) })
+	if f.probes != nil {
+		f.ended.Go(func() { _ = f.probes.Run(ctx, f.clock, c.probe, c.well) })
+	}
+}
+
+func (c *Client) upkeep(ctx context.Context) {
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			c.tick(c.fleet.clock())
+		case <-c.fleet.wake:
+			c.mu.Lock()
+			if s := c.snap.Load(); s.table != nil {
+				c.replan(s)
+			}
+			c.mu.Unlock()
+		}
+	}
+}
+
+// tick brings everything to now that time changes.
+func (c *Client) tick(now time.Duration) {
+	f := c.fleet
+	c.mu.Lock()
+	since := max(0, min(now-f.ticked, time.Minute))
+	f.ticked = now
+	s := c.snap.Load()
+	var ended []Departed
+	if p := s.plan.Load(); p != nil {
+		p.set.Sample(since)
+		if fade := f.fade(); fade > 0 {
+			p.set.Fade(1 - math.Exp(-float64(since)/float64(fade)))
+		}
+		if f.ramping(now) {
+			c.replan(s)
+		}
+	}
+	ended = f.depart(now)
+	c.mu.Unlock()
+	if f.detector != nil && now-f.swept >= sweep {
+		f.swept = now
+		f.detector.Sweep(now)
+	}
+	for _, d := range ended {
+		c.logger.Debug("node needs its connections no more", "node", d.Node.ID, "cut", d.Cut)
+		if c.hooks.OnDrained != nil {
+			c.hooks.OnDrained(d)
+		}
+	}
+}
+
+func (f *fleet) fade() time.Duration {
+	switch {
+	case f.bound.View != ReportedLoad || f.bound.Fade < 0:
+		return 0
+	case f.bound.Fade == 0:
+		return time.Second
+	}
+	return f.bound.Fade
+}
+
+// ramping moves the slow starts to now, once a second, and reports whether one
+// changed a weight.
+func (f *fleet) ramping(now time.Duration) bool {
+	if now-f.ramped < sweep {
+		return false
+	}
+	f.ramped = now
+	changed := false
+	for _, m := range f.members {
+		if m.ramp != nil && !m.ramp.Done() {
+			m.ramp.Tick(now)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// probe looks at one node.
+func (c *Client) probe(ctx context.Context, id string) error {
+	n, ok := c.node(id)
+	if !ok {
+		return nil
+	}
+	return c.fleet.resil.Probe(ctx, n)
+}
+
+// well takes back a node that a probe found well.
+func (c *Client) well(id string) {
+	c.mu.Lock()
+	m := c.fleet.members[id]
+	c.mu.Unlock()
+	if m != nil && m.outlier != nil {
+		m.outlier.Return(c.fleet.clock())
+	}
+}
+
+func (c *Client) node(id string) (topology.Node, bool) {
+	t := c.Topology()
+	if t == nil {
+		return topology.Node{}, false
+	}
+	i := t.Index(id)
+	if i < 0 {
+		return topology.Node{}, false
+	}
+	return t.Node(i), true
+}
