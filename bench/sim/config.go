@@ -64,6 +64,10 @@ type Config struct {
 	Work func(server, load int, dice *Dice) float64
 	// Warmup and Window say which requests are counted, and when arrivals end.
 	Warmup, Window time.Duration
+	// Waiting makes the figures those of the time before service, in place of all
+	// of the sojourn. Sharing has no such time: it is all of the sojourn less the
+	// work.
+	Waiting bool
 	// Timeout is told to policies as the request's time-out; nothing is cut off.
 	Timeout time.Duration
 

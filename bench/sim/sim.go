@@ -238,7 +238,11 @@ func (s *Sim) done(i int32, result balance.Result, service int64) {
 	})
 	if r.counted {
 		s.open--
-		s.stats.sample(took, result)
+		counted := took
+		if s.cfg.Waiting {
+			counted -= service
+		}
+		s.stats.sample(counted, result)
 	}
 	if s.cfg.Ended != nil {
 		s.cfg.Ended(End{

@@ -100,7 +100,8 @@ type Result struct {
 	Arrivals, Refused int
 	// Results counts how they ended, by balance.Result.
 	Results [balance.Overload + 1]int
-	// Mean is that of the sojourn: waiting and service.
+	// Mean is that of the sojourn: waiting and service, or of what Config.Waiting
+	// says. So are Quantile and Within.
 	Mean float64
 	// Peak is the longest queue right after an arrival, the one in service
 	// counted; MeanLongest its average over time.

@@ -1,0 +1,182 @@
+package capacity_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/shardd/shardd/balance"
+	"github.com/shardd/shardd/bench/sim"
+	"github.com/shardd/shardd/migrate/capacity"
+)
+
+// plain is service of 10 ms, exponential, at a rate that makes rho of c nodes.
+func plain(c int, rho float64) capacity.Load {
+	return capacity.Load{Rate: rho * float64(c) * 100, Service: 10 * time.Millisecond, ServiceCV2: 1, ArrivalCV2: 1}
+}
+
+func near(t *testing.T, what string, got, want, tolerance float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= tolerance) {
+		t.Errorf("%s = %v, want %v +- %v", what, got, want, tolerance)
+	}
+}
+
+// TestErlangC compares the recursion with the definition in exact rationals.
+func TestErlangC(t *testing.T) {
+	for _, c := range []int{1, 2, 7, 50, 200} {
+		a := float64(c) * .9
+		want, _ := rationalC(c, a).Float64()
+		near(t, fmt.Sprint("C of ", c), capacity.ErlangC(c, a), want, 1e-12)
+	}
+	near(t, "C without load", capacity.ErlangC(3, 0), 0, 0)
+	near(t, "C over capacity", capacity.ErlangC(3, 4), 1, 0)
+	if c := capacity.ErlangC(1_000_000, 999_000); !(c > .1 && c < .5) {
+		t.Errorf("C of a million servers at 99.9 %% is %v", c)
+	}
+}
+
+// rationalC is a^c/c! / (1 - rho) over that plus the sum of a^k/k!.
+func rationalC(c int, a float64) *big.Rat {
+	load := new(big.Rat).SetFloat64(a)
+	term, sum := big.NewRat(1, 1), new(big.Rat)
+	for k := range c {
+		sum.Add(sum, term)
+		term = new(big.Rat).Mul(term, new(big.Rat).Quo(load, big.NewRat(int64(k+1), 1)))
+	}
+	idle := new(big.Rat).Sub(big.NewRat(1, 1), new(big.Rat).Quo(load, big.NewRat(int64(c), 1)))
+	all := new(big.Rat).Quo(term, idle)
+	return all.Quo(all, sum.Add(sum, all))
+}
+
+func TestWait(t *testing.T) {
+	for i, want := range []float64{90, 42.6316, 19.6938, 8.7692, 3.6959, 1.4319} {
+		mean, _ := plain(1<<i, .9).Wait(1 << i)
+		near(t, fmt.Sprint("W in ms, c = ", 1<<i), 1e3*mean, want, 1e-3)
+	}
+	for c, want := range map[int]float64{1: .333, 2: .577, 4: .747, 8: .854, 16: .918, 32: .954, 64: .975} {
+		got, err := plain(c, .5).MaxUtilisation(c, capacity.Target{Wait: 5 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, fmt.Sprint("rho, c = ", c), got, want, 1e-9)
+	}
+}
+
+func TestNodes(t *testing.T) {
+	l := capacity.Load{Rate: 12000, Service: 5 * time.Millisecond, ServiceCV2: 1, ArrivalCV2: 1}
+	for _, target := range []capacity.Target{
+		{Wait: time.Millisecond}, {Wait: 10 * time.Microsecond}, {Wait: time.Second},
+		{Wait: 20 * time.Millisecond, Quantile: .99}, {Wait: 0, Quantile: .5},
+	} {
+		n, err := l.Nodes(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait := func(n int) float64 {
+			if target.Quantile > 0 {
+				return l.Quantile(n, target.Quantile)
+			}
+			mean, _ := l.Wait(n)
+			return mean
+		}
+		if got := wait(n); got > target.Wait.Seconds() {
+			t.Errorf("%+v: %d nodes wait %v", target, n, got)
+		}
+		if got := wait(n - 1); got <= target.Wait.Seconds() {
+			t.Errorf("%+v: %d nodes would do, too: they wait %v", target, n-1, got)
+		}
+	}
+}
+
+func TestSplit(t *testing.T) {
+	l := plain(64, .9)
+	one, err := l.Outlook(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eight, err := l.Split(64, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "utilisation", eight.Utilisation, one.Utilisation, 1e-12)
+	alone, _ := plain(8, .9).Wait(8)
+	near(t, "wait of a pool of 8", *eight.MeanWait, alone, 1e-12)
+	if *eight.MeanWait < 10**one.MeanWait {
+		t.Errorf("eight pools wait %v, one waits %v", *eight.MeanWait, *one.MeanWait)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	good, target := plain(4, .5), capacity.Target{Wait: time.Millisecond}
+	f := func(change func(*capacity.Load, *capacity.Target), want error) {
+		t.Helper()
+		l, to := good, target
+		change(&l, &to)
+		if _, err := l.Nodes(to); !errors.Is(err, want) {
+			t.Errorf("%+v, %+v: %v, want %v", l, to, err, want)
+		}
+	}
+	f(func(l *capacity.Load, _ *capacity.Target) { l.Rate = 0 }, capacity.ErrLoad)
+	f(func(l *capacity.Load, _ *capacity.Target) { l.Rate = math.NaN() }, capacity.ErrLoad)
+	f(func(l *capacity.Load, _ *capacity.Target) { l.Service = 0 }, capacity.ErrLoad)
+	f(func(l *capacity.Load, _ *capacity.Target) { l.ServiceCV2 = -1 }, capacity.ErrLoad)
+	f(func(l *capacity.Load, _ *capacity.Target) { l.Workers = -1 }, capacity.ErrLoad)
+	f(func(_ *capacity.Load, t *capacity.Target) { t.Wait = 0 }, capacity.ErrLoad)
+	f(func(_ *capacity.Load, t *capacity.Target) { t.Quantile = 1 }, capacity.ErrLoad)
+	f(func(l *capacity.Load, _ *capacity.Target) { l.Rate = 1e12 }, capacity.ErrUnreachable)
+	if _, err := good.Split(10, 3); !errors.Is(err, capacity.ErrLoad) {
+		t.Errorf("10 nodes in 3 pools: %v", err)
+	}
+	if o, err := plain(4, 1.2).Outlook(4); err != nil || o.MeanWait != nil || o.Waiting != 1 {
+		t.Errorf("a fleet that does not keep up: %+v, %v", o, err)
+	}
+}
+
+// TestAgainstSimulator holds the formula to within 10 % of what is simulated.
+func TestAgainstSimulator(t *testing.T) {
+	for _, service := range []struct {
+		cv2  float64
+		dist sim.Dist
+	}{{0, sim.Constant(1)}, {.25, sim.Erlang(4, 1)}, {1, sim.Exponential(1)}, {2, sim.Hyper(1, 2)}} {
+		for _, c := range []int{1, 4, 16} {
+			for _, rho := range []float64{.7, .85, .95} {
+				got := simulated(t, c, rho, service.dist)
+				l := capacity.Load{Rate: rho * float64(c), Service: time.Second, ServiceCV2: service.cv2, ArrivalCV2: 1}
+				want, _ := l.Wait(c)
+				t.Logf("cv^2 %v, %d servers at %v: simulated %.4f, formula %.4f (%+.1f %%)", service.cv2, c, rho, got, want, 100*(want/got-1))
+				near(t, fmt.Sprintf("cv^2 %v, %d servers at %v: the formula", service.cv2, c, rho), want, got, .1*got)
+			}
+		}
+	}
+}
+
+func simulated(t *testing.T, c int, rho float64, service sim.Dist) float64 {
+	t.Helper()
+	set, err := sim.NewSet(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	window := 60_000 / float64(c) / (1 - rho)
+	s, err := sim.New(sim.Config{
+		Seed: 1, Servers: []sim.Server{{Slots: c}}, Clients: []sim.Client{{Picker: balance.NewRandom(set)}},
+		Rate: rho * float64(c), Service: service, Waiting: true, Warmup: 1000 * sim.Unit, Window: time.Duration(window * float64(sim.Unit)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Run().Mean
+}
+
+func ExampleLoad_Nodes() {
+	l := capacity.Load{Rate: 12000, Service: 5 * time.Millisecond, ServiceCV2: 1, ArrivalCV2: 1}
+	n, err := l.Nodes(capacity.Target{Wait: 10 * time.Millisecond, Quantile: .99})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("%d nodes at %.0f %%\n", n, 100*l.Utilisation(n))
+	// Output: 63 nodes at 95 %
+}
