@@ -53,7 +53,8 @@ const (
 	CRC16
 )
 
-// String returns the name that specifications use: "xxh64" or "crc16".
+// String returns the name that specifications use, "xxh64" or "crc16", or that
+// of a foreign hash.
 func (k Kind) String() string {
 	switch k {
 	case XXH64:
@@ -61,10 +62,13 @@ func (k Kind) String() string {
 	case CRC16:
 		return "crc16"
 	}
+	if k >= MD5 && k < numKinds {
+		return foreignNames[k-MD5]
+	}
 	return fmt.Sprintf("keyhash.Kind(%d)", uint8(k))
 }
 
-// ParseKind returns the Kind with that name. Names are exact: lower case, no
+// ParseKind returns the native Kind with that name. Names are exact: lower case, no
 // blanks. Any other name, the empty one too, is an error that wraps ErrKind.
 func ParseKind(name string) (Kind, error) {
 	for _, k := range []Kind{XXH64, CRC16} {
@@ -81,6 +85,9 @@ type Func struct {
 	kind        Kind
 	tagged      bool
 	open, close byte // 0 unless tagged
+	avalanche   bool
+	input       Input
+	depth       uint8
 }
 
 // New returns the hash of that kind. tag is "" for none, or the two characters
@@ -93,7 +100,7 @@ type Func struct {
 // whole keys and agrees with Redis only for keys without a tag. The error wraps
 // ErrKind or ErrTag.
 func New(kind Kind, tag string) (Func, error) {
-	if kind > CRC16 {
+	if kind >= numKinds {
 		return Func{}, fmt.Errorf("%w %v: use \"xxh64\" or \"crc16\"", ErrKind, kind)
 	}
 	if tag == "" {
@@ -103,6 +110,20 @@ func New(kind Kind, tag string) (Func, error) {
 		return Func{}, fmt.Errorf("%w %q: give the opening and the closing character, both printable ASCII, such as \"{}\", or nothing", ErrTag, tag)
 	}
 	return Func{kind: kind, tagged: true, open: tag[0], close: tag[1]}, nil
+}
+
+// WithAvalanche returns f with HAProxy's full_hash after it; f must be a hash of
+// 32 bits.
+func (f Func) WithAvalanche() Func {
+	f.avalanche = f.kind.Low32()
+	return f
+}
+
+// WithInput returns f over a part of the key: see Input. depth is how many
+// directories of a path count; 0 = all. f must be a foreign hash.
+func (f Func) WithInput(in Input, depth uint8) Func {
+	f.input, f.depth = in, depth
+	return f
 }
 
 func printable(c byte) bool { return ' ' <= c && c <= '~' }
@@ -118,8 +139,22 @@ func (f Func) Tag() string {
 	return string([]byte{f.open, f.close})
 }
 
-// String returns the kind and, if there is one, the tag: "xxh64", "crc16{}".
-func (f Func) String() string { return f.kind.String() + f.Tag() }
+// String returns the kind, what is added to it and, if there is one, the tag:
+// "xxh64", "crc16{}", "sdbm+avalanche".
+func (f Func) String() string {
+	s := f.kind.String()
+	if f.avalanche {
+		s += "+avalanche"
+	}
+	if f.input != InputKey {
+		s += fmt.Sprintf(" of input %d, depth %d,", f.input, f.depth)
+	}
+	return s + f.Tag()
+}
+
+// SameHash reports whether f and g hash equal texts to equal numbers, whatever
+// part of a key each takes.
+func (f Func) SameHash(g Func) bool { return f.kind == g.kind && f.avalanche == g.avalanche }
 
 // Plain reports that Sum(key) is xxhash.Sum64String(key) for every key. A hot
 // loop may then call that itself and save a call, about 1 ns.
@@ -136,33 +171,52 @@ func (f Func) Sum(key string) uint64 {
 	if f.tagged {
 		key = Tag(key, f.open, f.close)
 	}
+	if f.kind != XXH64 {
+		return f.foreign(key)
+	}
 	return xxhash.Sum64String(key)
 }
 
 // SumBytes is Sum of a byte slice, without a copy of it.
 func (f Func) SumBytes(key []byte) uint64 { return f.Sum(view(key)) }
 
-// Bits returns how many bits Sum has: 64, or 16 for crc16. With 16 the shares
-// of nodes and what moves between two placements can be counted over all
-// Values instead of computed over the space of 64-bit numbers, and no placement
-// can balance better than 65,536 keys can.
+// Bits returns how many bits Sum has: 64, 32, 16 for crc16, 15 or 13.
 func (f Func) Bits() int {
-	if f.kind == CRC16 {
+	switch {
+	case f.kind == CRC16:
 		return 16
+	case f.kind == CRC15 && !f.avalanche:
+		return 15
+	case f.kind == IPv4Octets:
+		return 13
+	case f.kind.Low32():
+		return 32
 	}
 	return 64
 }
 
+// Few reports whether Values can be enumerated: 65,536 or fewer. The shares of
+// nodes and what moves between two placements can then be counted instead of
+// computed over the space of 64-bit numbers, and no placement can balance better
+// than so many keys can.
+func (f Func) Few() bool { return f.Bits() <= 16 }
+
 // Values yields every value that Sum can have, each once and equally likely for
-// random keys, in ascending order of the CRC. It yields nothing for a hash of
-// 64 bits: those cannot be enumerated.
+// random keys, in ascending order of the hash proper. It yields nothing where
+// there are not Few.
 func (f Func) Values() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
-		if f.Bits() != 16 {
-			return
+		n, place := 0, func(v int) uint64 { return uint64(v) << 32 }
+		switch f.Bits() {
+		case 16:
+			n, place = 1<<16, func(v int) uint64 { return Spread(uint16(v)) }
+		case 15:
+			n = 1 << 15
+		case 13:
+			n = IPHashValues
 		}
-		for crc := range 1 << 16 {
-			if !yield(Spread(uint16(crc))) {
+		for v := range n {
+			if !yield(place(v)) {
 				return
 			}
 		}

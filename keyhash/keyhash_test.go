@@ -143,7 +143,7 @@ func TestNewRefuses(t *testing.T) {
 		tag  string
 		want error
 	}{
-		{keyhash.Kind(2), "", keyhash.ErrKind},
+		{keyhash.Kind(200), "", keyhash.ErrKind},
 		{keyhash.Kind(255), "{}", keyhash.ErrKind},
 		{keyhash.XXH64, "{", keyhash.ErrTag},
 		{keyhash.XXH64, "{}}", keyhash.ErrTag},

@@ -61,7 +61,7 @@ func methodFor(from, to *Table) Method {
 		return lawOrSample(from, to)
 	case sameTable(from, to):
 		return MethodTable
-	case from.hash.Bits() < 64:
+	case from.hash.Few():
 		return MethodEnumeration
 	case from.pieces() != nil && to.pieces() != nil:
 		if from.algorithm() == topology.Ring && to.algorithm() == topology.Ring {
@@ -91,7 +91,7 @@ func lawOrSample(from, to *Table) Method {
 // countable reports whether the share of copies of each node can be had exactly
 // or by a law.
 func (t *Table) countable() bool {
-	return t.copies() == 1 || t.pieces() != nil || t.hash.Bits() < 64
+	return t.copies() == 1 || t.pieces() != nil || t.hash.Few()
 }
 
 // sameTable reports whether both are tables of one size whose entries are
@@ -99,7 +99,7 @@ func (t *Table) countable() bool {
 // fall evenly on the table's.
 func sameTable(from, to *Table) bool {
 	n := from.slotCount()
-	return n > 0 && n == to.slotCount() && (from.hash.Bits() == 64 || evenSlots%n == 0)
+	return n > 0 && n == to.slotCount() && (!from.hash.Few() || evenSlots%n == 0)
 }
 
 // evenSlots is how finely the hashes of crc16 are spread evenly: 4 on each slot.

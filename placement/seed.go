@@ -23,7 +23,7 @@ func hashOf(t *topology.Topology) keyhash.Func {
 func (r *refill) cut(rows, size int) []uint16 {
 	c := newCutter(r, rows, size)
 	switch p := r.prev.pieces(); {
-	case c.prev.hash.Bits() < 64:
+	case c.prev.hash.Few():
 		c.values()
 	case p != nil:
 		merge(p, slotPieces(size), func(first, last uint64, _, slot int) {

@@ -35,7 +35,7 @@ func (t *Table) heldShares() []float64 {
 	}
 	total := 0.0
 	switch p := t.pieces(); {
-	case t.hash.Bits() < 64:
+	case t.hash.Few():
 		for h := range t.hash.Values() {
 			book(units{lo: 1}, l.list(h))
 			total++

@@ -78,7 +78,7 @@ func finish(prev *Table, d topology.Draft) (*Table, error) {
 // checkOwners refuses a table under which a node with weight owns nothing. nodes
 // are the draft's, for the error's path.
 func (t *Table) checkOwners(nodes []topology.Node) error {
-	if t.pieces() == nil && t.hash.Bits() == 64 {
+	if t.pieces() == nil && !t.hash.Few() {
 		return nil // by law every node owns what its weight asks for
 	}
 	for i, share := range t.Shares() {
@@ -96,7 +96,7 @@ func (t *Table) checkOwners(nodes []topology.Node) error {
 // remedy says what gives every node something to own.
 func (t *Table) remedy() string {
 	switch {
-	case t.hash.Bits() < 64:
+	case t.hash.Few():
 		return "the key hash has only 65,536 values: use xxh64, fewer nodes or more even weights"
 	case t.kind == kindRing:
 		return "raise ring.vnodes"

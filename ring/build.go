@@ -65,6 +65,7 @@ func newRing(ids []string, weights []uint32, vnodes uint32, n int) *Ring {
 		ids:     slices.Clone(ids),
 		weights: slices.Clone(weights),
 		vnodes:  vnodes,
+		nodes:   len(ids),
 	}
 	for _, w := range weights {
 		if w > 0 {

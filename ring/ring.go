@@ -89,6 +89,7 @@ type Ring struct {
 	ids     []string
 	weights []uint32
 	vnodes  uint32
+	nodes   int // of the list, those without points included
 	owners  int // nodes that have points
 }
 
@@ -113,12 +114,13 @@ func New(ids []string, weights []uint32, vnodes uint32) (*Ring, error) {
 
 // Len returns the number of nodes, those of weight 0 included: indices are
 // 0 to Len-1.
-func (r *Ring) Len() int { return len(r.ids) }
+func (r *Ring) Len() int { return r.nodes }
 
 // Owners returns the number of nodes that own something: weight above 0.
 func (r *Ring) Owners() int { return r.owners }
 
-// Vnodes returns the number of points for each unit of weight.
+// Vnodes returns the number of points for each unit of weight, 0 for a ring of
+// FromPoints.
 func (r *Ring) Vnodes() uint32 { return r.vnodes }
 
 // NumPoints returns the number of points.
