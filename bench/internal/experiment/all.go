@@ -11,7 +11,7 @@ type Series = plots.Series
 // All returns the experiments, in the order in which they are played.
 func All() []*Experiment {
 	return []*Experiment{
-		homo(), stale(), hetero(),
+		bins(), fixed(), formulas(), homo(), stale(), hetero(), swrr(), twoHosts(), longtail(), queueing(), retry(), subsets(),
 	}
 }
 

@@ -148,6 +148,14 @@ func (e *Env) window(quick float64) float64 {
 	return e.Units
 }
 
+// seeds returns the number of runs; quick is that of quick runs.
+func (e *Env) seeds(quick int) int {
+	if e.Quick && e.Seeds == e.defaults.Seeds {
+		return quick
+	}
+	return e.Seeds
+}
+
 // each calls f for 0 to n-1 on Workers goroutines. The first error ends it.
 func (e *Env) each(ctx context.Context, n int, f func(i int) error) error {
 	ctx, stop := context.WithCancelCause(ctx)

@@ -47,7 +47,7 @@ func runHetero(ctx context.Context, e *Env) ([]Row, error) {
 			cells = append(cells, cell{row, func(seed uint64) ([]Metric, error) { return playHetero(e, policy, tau, seed) }})
 		}
 	}
-	rows, err := e.medians(ctx, cells)
+	rows, err := e.mediansOf(ctx, cells, e.seeds(1))
 	if err == nil {
 		lower(rows)
 	}

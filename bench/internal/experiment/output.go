@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/shardd/shardd/bench/internal/page"
@@ -101,7 +102,7 @@ func (c *columns) cells(r *Row) []string {
 
 func (r *Row) paramText(name string) string {
 	if x, ok := r.Param(name); ok {
-		return number(x)
+		return strconv.FormatFloat(x, 'f', -1, 64)
 	}
 	for _, p := range r.Params {
 		if p.Name == name {

@@ -231,6 +231,9 @@ func number(x float64) string {
 		return strconv.FormatFloat(x, 'f', 0, 64)
 	}
 	text := strconv.FormatFloat(x, 'g', 4, 64)
+	if math.Abs(x) < 1e-4 {
+		return text
+	}
 	if y, err := strconv.ParseFloat(text, 64); err == nil {
 		return strconv.FormatFloat(y, 'f', -1, 64)
 	}

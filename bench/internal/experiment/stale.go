@@ -47,7 +47,7 @@ func runStale(ctx context.Context, e *Env) ([]Row, error) {
 	if e.Quick {
 		cells = slices.DeleteFunc(cells, func(c cell) bool { return len(c.row.Checks) == 0 })
 	}
-	return e.medians(ctx, cells)
+	return e.mediansOf(ctx, cells, e.seeds(1))
 }
 
 func staleCell(e *Env, n int, lambda, t float64, policy string, bump bool) cell {
