@@ -42,6 +42,9 @@ type Head struct {
 	Mapping    topology.Digest   `json:"mapping"`           // mapping digest
 	Objects    []topology.Digest `json:"objects,omitempty"` // contents of its tables
 	Generation uint64            `json:"generation"`        // declared generation it answers
+	// Edit is drawn anew with every write, so that a writer recognises its own
+	// even if another one published the same version at the same moment.
+	Edit string `json:"edit,omitempty"`
 }
 
 // VersionRecord is one kept version.

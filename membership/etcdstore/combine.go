@@ -93,32 +93,31 @@ func (c *cluster) writeBatch(batch []*waiting) {
 	ctx, cancel := anyOf(batch)
 	defer cancel()
 	for n := 0; ; n++ {
-		var before membership.State
-		var r etcdkv.Reading
-		var err error
 		if batch = wanted(batch); len(batch) == 0 {
 			return
 		}
-		if before, r, err = c.load(ctx); err != nil {
-			answerAll(batch, nil, err)
+		before, r, err := c.load(ctx)
+		if err != nil {
+			failAll(batch, err)
 			return
 		}
-		var states []membership.State
-		if batch, states = applyAll(before, batch); len(batch) == 0 {
+		results, last := applyAll(before, batch)
+		if last.Generation == before.Generation { // all are refused
+			answerAll(batch, results)
 			return
 		}
-		err = c.s.commitDeclared(ctx, c.keys, states[len(states)-1], etcdkv.Txn{If: c.fence(r, 1), Confirm: c.keys.Declared()})
+		err = c.s.commitDeclared(ctx, c.keys, last, etcdkv.Txn{If: c.fence(r, 1), Confirm: c.keys.Declared()})
 		switch {
-		case err == nil || len(batch) == 1 && errors.Is(err, etcdkv.ErrTooLarge):
-			answerAll(batch, states, err)
+		case err == nil:
+			answerAll(batch, results)
 			return
-		case errors.Is(err, etcdkv.ErrTooLarge): // one of them makes it so
+		case errors.Is(err, etcdkv.ErrTooLarge) && len(batch) > 1: // one of them makes it so
 			for i := range batch {
 				c.writeBatch(batch[i : i+1])
 			}
 			return
 		case !etcdkv.Stale(err) || n == declareTries || !jitter(ctx, n):
-			answerAll(batch, nil, err)
+			failAll(batch, err)
 			return
 		}
 	}
@@ -162,27 +161,35 @@ func wanted(batch []*waiting) []*waiting {
 	return kept
 }
 
-// applyAll applies the edits one after another, answers those that are refused,
-// and returns the others with the state after each.
-func applyAll(s membership.State, batch []*waiting) (kept []*waiting, states []membership.State) {
-	for _, w := range batch {
-		next, err := s.Apply(w.edit)
-		if err != nil {
-			w.answer(membership.State{}, translate("declare", err))
-			continue
-		}
-		s = next
-		kept, states = append(kept, w), append(states, s)
-	}
-	return kept, states
+// result is what becomes of one edit once its batch is written.
+type result struct {
+	state membership.State
+	err   error
 }
 
-func answerAll(batch []*waiting, states []membership.State, err error) {
+// applyAll applies the edits one after another and returns what becomes of each,
+// and the state after the last. One that is refused because of another before it
+// may be told only when that one is written.
+func applyAll(s membership.State, batch []*waiting) ([]result, membership.State) {
+	results := make([]result, len(batch))
 	for i, w := range batch {
-		if err != nil {
-			w.answer(membership.State{}, translate("declare", err))
-		} else {
-			w.answer(states[i], nil)
+		next, err := s.Apply(w.edit)
+		if err == nil {
+			s = next
 		}
+		results[i] = result{next, translate("declare", err)}
+	}
+	return results, s
+}
+
+func answerAll(batch []*waiting, results []result) {
+	for i, w := range batch {
+		w.answer(results[i].state, results[i].err)
+	}
+}
+
+func failAll(batch []*waiting, err error) {
+	for _, w := range batch {
+		w.answer(membership.State{}, translate("declare", err))
 	}
 }

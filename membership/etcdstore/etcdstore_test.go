@@ -3,6 +3,8 @@ package etcdstore_test
 import (
 	"context"
 	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,7 +35,7 @@ func TestConformanceEmbedded(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	conformance(t, server.Client(), dial(t, server.Endpoint()))
+	conformance(t, server.Client(), server.Endpoint())
 }
 
 // TestConformanceDebian runs it on Debian's etcd-server, which is some releases
@@ -41,7 +43,7 @@ func TestConformanceEmbedded(t *testing.T) {
 func TestConformanceDebian(t *testing.T) {
 	t.Parallel()
 	p := etcdtest.Start(t)
-	conformance(t, dial(t, p.Endpoint), dial(t, p.Endpoint))
+	conformance(t, dial(t, p.Endpoint), p.Endpoint)
 }
 
 func dial(t testing.TB, endpoints ...string) *clientv3.Client {
@@ -54,9 +56,12 @@ func dial(t testing.TB, endpoints ...string) *clientv3.Client {
 	return c
 }
 
-// conformance gives each test a prefix of its own.
-func conformance(t *testing.T, first, second *clientv3.Client) {
+// conformance gives each test a prefix of its own. The second process has its own
+// client to endpoint, whose connections can be cut.
+func conformance(t *testing.T, first *clientv3.Client, endpoint string) {
 	var prefixes atomic.Int64
+	proxy := etcdtest.NewProxy(t, strings.TrimPrefix(endpoint, "http://"))
+	second := dial(t, proxy.Addr)
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		prefix := "/t" + strconv.FormatInt(prefixes.Add(1), 10)
 		open := func(c *clientv3.Client) *etcdstore.Store {
@@ -70,8 +75,33 @@ func conformance(t *testing.T, first, second *clientv3.Client) {
 		r := &raw{c: first, prefix: prefix}
 		return storetest.Harness{Directory: a, Elector: a, Other: b, OtherElector: b,
 			Depose: r.depose, Compact: r.compact, WriteHead: r.writeHead, WriteDeclared: r.writeDeclared, ReadHead: r.readHead, DamageContents: r.damage,
-			Backup: r.backup, EndLease: r.endLease, DeleteLive: func(t *testing.T, cluster, node string) { r.writeLive(t, cluster, node, nil) }, WriteLive: r.writeLive}
+			Backup: r.backup, EndLease: r.endLease, DeleteLive: func(t *testing.T, cluster, node string) { r.writeLive(t, cluster, node, nil) }, WriteLive: r.writeLive,
+			Disturb: func(t *testing.T) func() { return disturb(t, proxy) }}
 	})
+}
+
+// disturb cuts all connections of a proxy every 50 ms, for 10 ms.
+func disturb(t *testing.T, proxy *etcdtest.Proxy) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			pause := 50 * time.Millisecond
+			if proxy.Cut(n%2 == 1); n%2 == 1 {
+				pause = 10 * time.Millisecond
+			}
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			}
+		}
+		proxy.Cut(false)
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+	}
 }
 
 // raw writes what no store would.

@@ -146,6 +146,7 @@ func (c *cluster) publishNext(ctx context.Context, fence []etcdkv.Compare, befor
 }
 
 func (c *cluster) commitHead(ctx context.Context, txn etcdkv.Txn, head etcdkv.Head) error {
+	head.Edit = nonce()
 	value, err := etcdkv.EncodeRecord(head)
 	if err != nil {
 		return err

@@ -35,6 +35,9 @@ type Harness struct {
 	// Backup saves the cluster; what it returns makes it that again under
 	// running processes. nil = not to be had.
 	Backup func(t *testing.T, cluster string) (restore func(t *testing.T))
+	// Disturb lets calls of the second process fail now and then, until what
+	// it returns is called. nil = not to be had.
+	Disturb func(t *testing.T) (stop func())
 }
 
 // Run runs the suite; open returns a fresh, empty store for each test.
@@ -85,6 +88,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"GarbageDeclared", testGarbageDeclared},
 		{"GarbageHead", testGarbageHead},
 		{"DamagedContent", testDamagedContent},
+		{"Histories", testHistories},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := open(t)
