@@ -20,6 +20,7 @@ const module = "github.com/shardd/shardd"
 var floors = map[string]int{
 	"internal/invariants": -1,
 	"internal/floorbench": 0, // benchmarks only; imported by tests
+	"internal/realserver": 0, // starts memcached and redis-server for tests and examples
 	"internal/quota":      0, // rounding of shares; for the tables of floor 1
 	"internal/splitmix":   0, // integer mixing
 

@@ -25,7 +25,7 @@ import (
 	"github.com/shardd/shardd/topology"
 )
 
-// ErrClosed: the pools were closed.
+// ErrClosed says that the pools were closed.
 var ErrClosed = errors.New("pools: closed")
 
 // Config says how values are made. Open and Close are required.
@@ -102,17 +102,19 @@ func (l Lease[T]) Done() { l.e.release() }
 // Use returns the value of the node that the route leads to, and waits for its
 // warm-up. Errors: ErrClosed, Open's.
 func (p *Pools[T]) Use(r sdk.Route) (Lease[T], error) {
-	k := key{r.ID(), r.Addr()}
+	return p.lease(key{r.ID(), r.Addr()}, r.Node)
+}
+
+func (p *Pools[T]) lease(k key, node func() topology.Node) (Lease[T], error) {
 	for {
-		e := (*p.entries.Load())[k]
+		e, opened := (*p.entries.Load())[k], false
 		if e == nil {
-			made, err := p.make(k, r.Node())
-			if err != nil {
+			var err error
+			if e, opened, err = p.make(k, node()); err != nil {
 				return Lease[T]{}, err
 			}
-			e = made
 		}
-		if !e.acquire() {
+		if !opened && !e.acquire() {
 			continue // closed at this moment
 		}
 		<-e.ready
@@ -143,37 +145,25 @@ func (p *Pools[T]) Nodes(fn func(topology.Node, T) error) error {
 }
 
 func (p *Pools[T]) one(n topology.Node, fn func(topology.Node, T) error) error {
-	k := key{n.ID, n.Addr}
-	for {
-		e := (*p.entries.Load())[k]
-		if e == nil {
-			made, err := p.make(k, n)
-			if err != nil {
-				return err
-			}
-			e = made
-		}
-		if !e.acquire() {
-			continue
-		}
-		defer e.release()
-		<-e.ready
-		if e.err != nil {
-			return e.err
-		}
-		return fn(e.node, e.value)
+	l, err := p.lease(key{n.ID, n.Addr}, func() topology.Node { return n })
+	if err != nil {
+		return err
 	}
+	defer l.Done()
+	return fn(n, l.Value())
 }
 
-// make puts an entry in place, opens it and warms it up.
-func (p *Pools[T]) make(k key, n topology.Node) (*entry[T], error) {
+// make puts an entry in place, opens it and warms it up, and acquires it for the
+// caller, unless somebody else was first.
+func (p *Pools[T]) make(k key, n topology.Node) (e *entry[T], opened bool, err error) {
 	e, mine, err := p.place(k, n)
 	if err != nil || !mine {
-		return e, err
+		return e, false, err
 	}
+	e.acquire() // nobody has let go of it yet
 	p.open(e)
 	p.sift(k, e)
-	return e, nil
+	return e, true, nil
 }
 
 // place returns the entry for k, and whether the caller is to open it.

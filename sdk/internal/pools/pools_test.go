@@ -192,13 +192,14 @@ func TestWarmTimeout(t *testing.T) {
 // TestRace uses pools while nodes come and go: everything opened is closed once
 // in the end, and nothing in use is closed but by the grace.
 func TestRace(t *testing.T) {
-	plane := shardtest.New(t, "a", "b", "c", "d")
+	plane := shardtest.NewFrom(t, topology.Declared{Spec: topology.Spec{Algorithm: topology.Rendezvous},
+		Nodes: []topology.Node{{ID: "a", Weight: 1}, {ID: "b", Weight: 1}, {ID: "c", Weight: 1}}})
 	c := plane.Client()
 	w := &world{}
 	p := pools.New(c, w.config())
 	stop := make(chan struct{})
 	var users sync.WaitGroup
-	for g := range 4 {
+	for g := range 2 {
 		users.Go(func() {
 			for i := 0; ; i++ {
 				select {
@@ -225,7 +226,7 @@ func TestRace(t *testing.T) {
 			}
 		})
 	}
-	for range 100 {
+	for range 20 {
 		plane.Remove("b")
 		plane.Add(topology.Node{ID: "b", Weight: 1})
 	}

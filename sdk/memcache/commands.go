@@ -1,0 +1,185 @@
+package memcache
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/bradfitz/gomemcache/memcache"
+
+	"github.com/shardd/shardd/sdk"
+	"github.com/shardd/shardd/topology"
+)
+
+// Get returns the item, or memcache.ErrCacheMiss.
+func (c *Client) Get(key string) (item *memcache.Item, err error) {
+	err = c.at(key, func(mc *memcache.Client) error {
+		item, err = mc.Get(key)
+		return err
+	})
+	return item, err
+}
+
+// GetAndTouch is Get, and sets the item's expiry to seconds.
+func (c *Client) GetAndTouch(key string, seconds int32) (item *memcache.Item, err error) {
+	err = c.at(key, func(mc *memcache.Client) error {
+		item, err = mc.GetAndTouch(key, seconds)
+		return err
+	})
+	return item, err
+}
+
+// GetMulti returns the items that were found, by key: one request to each node
+// that has some of the keys, all at once. If nodes fail, the items of the others
+// are returned with the errors joined.
+func (c *Client) GetMulti(keys []string) (map[string]*memcache.Item, error) {
+	parts, err := c.split(keys)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]*memcache.Item, len(keys))
+	if len(parts) == 1 {
+		err := c.getPart(parts[0], found, nil)
+		return found, err
+	}
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	errs := make([]error, len(parts))
+	for i, p := range parts {
+		all.Go(func() { errs[i] = c.getPart(p, found, &mu) })
+	}
+	all.Wait()
+	return found, errors.Join(errs...)
+}
+
+// part is the keys of a request that go to one node.
+type part struct {
+	route sdk.Route
+	keys  []string
+}
+
+// split groups keys by node. One call works on one version: where a new one comes
+// between two lookups, it begins again.
+func (c *Client) split(keys []string) ([]part, error) {
+	var parts []part
+	index := make(map[string]int)
+	var t *topology.Topology
+	for i := 0; i < len(keys); i++ {
+		r, err := c.sdk.Route(keys[i])
+		if err != nil {
+			return nil, noServers(err)
+		}
+		if now := r.Topology(); t != now {
+			if t != nil {
+				parts, index, i = nil, make(map[string]int), 0
+				r, err = c.sdk.Route(keys[i])
+				if err != nil {
+					return nil, noServers(err)
+				}
+			}
+			t = r.Topology()
+		}
+		at, ok := index[r.ID()]
+		if !ok {
+			at = len(parts)
+			index[r.ID()] = at
+			parts = append(parts, part{route: r})
+		}
+		parts[at].keys = append(parts[at].keys, keys[i])
+	}
+	return parts, nil
+}
+
+// getPart adds what one node has to found, under mu if others do, too.
+func (c *Client) getPart(p part, found map[string]*memcache.Item, mu *sync.Mutex) error {
+	return c.on(p.route, func(mc *memcache.Client) error {
+		items, err := mc.GetMulti(p.keys)
+		if mu != nil {
+			mu.Lock()
+			defer mu.Unlock()
+		}
+		for key, item := range items {
+			found[key] = item
+		}
+		return err
+	})
+}
+
+// Set writes the item, unconditionally.
+func (c *Client) Set(item *memcache.Item) error {
+	return c.at(item.Key, func(mc *memcache.Client) error { return mc.Set(item) })
+}
+
+// Add writes the item if there is none, else memcache.ErrNotStored.
+func (c *Client) Add(item *memcache.Item) error {
+	return c.at(item.Key, func(mc *memcache.Client) error { return mc.Add(item) })
+}
+
+// Replace writes the item if there is one, else memcache.ErrNotStored.
+func (c *Client) Replace(item *memcache.Item) error {
+	return c.at(item.Key, func(mc *memcache.Client) error { return mc.Replace(item) })
+}
+
+// Append puts the item's value after the one that is there, else
+// memcache.ErrNotStored.
+func (c *Client) Append(item *memcache.Item) error {
+	return c.at(item.Key, func(mc *memcache.Client) error { return mc.Append(item) })
+}
+
+// Prepend puts the item's value before the one that is there, else
+// memcache.ErrNotStored.
+func (c *Client) Prepend(item *memcache.Item) error {
+	return c.at(item.Key, func(mc *memcache.Client) error { return mc.Prepend(item) })
+}
+
+// CompareAndSwap writes an item that Get returned, if nobody has changed it:
+// memcache.ErrCASConflict, memcache.ErrCacheMiss if it is gone. An item that was
+// read from another node, before a change of the topology, is not there or has
+// another number.
+func (c *Client) CompareAndSwap(item *memcache.Item) error {
+	return c.at(item.Key, func(mc *memcache.Client) error { return mc.CompareAndSwap(item) })
+}
+
+// Delete deletes the item, or returns memcache.ErrCacheMiss.
+func (c *Client) Delete(key string) error {
+	return c.at(key, func(mc *memcache.Client) error { return mc.Delete(key) })
+}
+
+// Touch sets the item's expiry to seconds, or returns memcache.ErrCacheMiss.
+func (c *Client) Touch(key string, seconds int32) error {
+	return c.at(key, func(mc *memcache.Client) error { return mc.Touch(key, seconds) })
+}
+
+// Increment adds delta to a decimal number and returns the sum, or
+// memcache.ErrCacheMiss.
+func (c *Client) Increment(key string, delta uint64) (sum uint64, err error) {
+	err = c.at(key, func(mc *memcache.Client) error {
+		sum, err = mc.Increment(key, delta)
+		return err
+	})
+	return sum, err
+}
+
+// Decrement takes delta from a decimal number, down to 0, and returns the rest, or
+// memcache.ErrCacheMiss.
+func (c *Client) Decrement(key string, delta uint64) (rest uint64, err error) {
+	err = c.at(key, func(mc *memcache.Client) error {
+		rest, err = mc.Decrement(key, delta)
+		return err
+	})
+	return rest, err
+}
+
+// Ping asks every node for its version and returns the errors, joined.
+func (c *Client) Ping() error { return c.each((*memcache.Client).Ping) }
+
+// FlushAll deletes everything on every node, those that own nothing included.
+func (c *Client) FlushAll() error { return c.each((*memcache.Client).FlushAll) }
+
+// DeleteAll is FlushAll: with one server, as gomemcache has it, they are the same.
+func (c *Client) DeleteAll() error { return c.FlushAll() }
+
+func (c *Client) each(fn func(*memcache.Client) error) error {
+	return c.pools.Nodes(func(_ topology.Node, n *node) error {
+		return n.useIn(c.cfg.Timeout, func() error { return fn(n.mc) })
+	})
+}
