@@ -27,7 +27,7 @@ var floors = map[string]int{
 	"topology": 0, "keyhash": 0,
 
 	"ring": 1, "jump": 1, "rendezvous": 1, "maglev": 1, "slots": 1,
-	"balance": 1, "resilience": 1,
+	"balance": 1, "resilience": 1, "compat": 1,
 
 	"placement": 2, "internal/etcdkv": 2,
 
@@ -42,6 +42,7 @@ var floors = map[string]int{
 
 // sideways lists the imports within one floor that are meant: who -> whom.
 var sideways = map[string][]string{
+	"compat":          {"ring", "jump"}, // foreign points and lists on the same lookups
 	"sdk":             {"internal/api", "loadreport"}, // the HTTP source speaks the server's wire types; adapters read load reports
 	"shardtest":       {"sdk"},                        // it is a source
 	"internal/api":    {"membership"},                 // sentinels of the store travel over HTTP

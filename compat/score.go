@@ -1,0 +1,150 @@
+package compat
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/shardd/shardd/keyhash"
+	"github.com/shardd/shardd/topology"
+)
+
+// Score is highest random weight (Thaler and Ravishankar 1998) by a hash of the
+// key that is mixed with, or goes on over, each node's. Of equal scores the
+// first of the list wins.
+type Score struct {
+	rule   scoreRule
+	nodes  []uint16
+	hashes []uint64 // mixed: of the names
+	names  []string // the others
+	weight []float64
+}
+
+type scoreRule uint8
+
+const (
+	mixed    scoreRule = iota // xorshift* of both xxHashes: go-redis, dgryski
+	crc32c                    // CRC-32C of key and name: tysonmote
+	fnv32                     // FNV-1a of key and name: Caddy 2.6
+	logFNV64                  // weight / -ln of FNV-1a of key and name: Traefik
+)
+
+var scoreRules = map[topology.Mode]scoreRule{topology.ModeGoRedisRing: mixed, topology.ModeDgryski: mixed, topology.ModeTysonmote: crc32c,
+	topology.ModeCaddy: fnv32, topology.ModeTraefik: logFNV64}
+
+func newScore(f topology.Foreign, live []server) *Score {
+	s := &Score{rule: scoreRules[f.Mode]}
+	for _, v := range live {
+		s.nodes = append(s.nodes, uint16(v.index))
+		s.hashes = append(s.hashes, xxhash.Sum64String(v.name))
+		s.names = append(s.names, v.name)
+		s.weight = append(s.weight, float64(v.weight))
+	}
+	return s
+}
+
+// Locate returns the node of hash h, -1 without nodes. It asks every node.
+func (s *Score) Locate(h uint64) int {
+	if len(s.nodes) == 0 {
+		return -1
+	}
+	switch s.rule {
+	case mixed:
+		return s.locateMixed(h)
+	case logFNV64:
+		return int(s.nodes[firstLargest(len(s.nodes), func(i int) float64 { return s.logScore(h, i) })])
+	}
+	return int(s.nodes[firstLargest(len(s.nodes), func(i int) uint64 { return s.score(h, i) })])
+}
+
+// locateMixed is the loop that a live mode has, without a call a node.
+func (s *Score) locateMixed(h uint64) int {
+	best, most := 0, uint64(0)
+	for i, n := range s.hashes {
+		if v := xorshift(h ^ n); v > most {
+			best, most = i, v
+		}
+	}
+	return int(s.nodes[best])
+}
+
+// xorshift is xorshift64* (Vigna 2016), which go-rendezvous mixes with.
+func xorshift(x uint64) uint64 {
+	x ^= x >> 12
+	x ^= x << 25
+	x ^= x >> 27
+	return x * 2685821657736338717
+}
+
+func (s *Score) score(h uint64, i int) uint64 {
+	switch s.rule {
+	case crc32c:
+		return uint64(keyhash.CRC32CFrom(uint32(h>>32), s.names[i]))
+	case fnv32:
+		return uint64(keyhash.FNV1A32From(uint32(h>>32), s.names[i]))
+	}
+	return xorshift(h ^ s.hashes[i])
+}
+
+func (s *Score) logScore(h uint64, i int) float64 {
+	x := float64(keyhash.FNV1AFrom(h, s.names[i])) / (1 << 64)
+	return s.weight[i] * (1 / -math.Log(x))
+}
+
+func firstLargest[T cmp.Ordered](n int, score func(i int) T) int {
+	best, most := 0, score(0)
+	for i := 1; i < n; i++ {
+		if v := score(i); v > most {
+			best, most = i, v
+		}
+	}
+	return best
+}
+
+// AppendReplicas appends the first n nodes of h's order to dst: by falling score.
+func (s *Score) AppendReplicas(dst []int, h uint64, n int) []int {
+	n = min(n, len(s.nodes))
+	if n <= 0 {
+		return dst
+	}
+	if n == 1 {
+		return append(dst, s.Locate(h))
+	}
+	order := make([]int, len(s.nodes))
+	for i := range order {
+		order[i] = i
+	}
+	if s.rule == logFNV64 {
+		fallingBy(order, func(i int) float64 { return s.logScore(h, i) })
+	} else {
+		fallingBy(order, func(i int) uint64 { return s.score(h, i) })
+	}
+	for _, i := range order[:n] {
+		dst = append(dst, int(s.nodes[i]))
+	}
+	return dst
+}
+
+// fallingBy sorts order by falling score, equal ones by place.
+func fallingBy[T cmp.Ordered](order []int, score func(i int) T) {
+	scores := make([]T, len(order))
+	for i := range scores {
+		scores[i] = score(i)
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(scores[b], scores[a]), a-b) })
+}
+
+// Weights returns the weight of each node that takes part, by node: 1 where the
+// rule knows none.
+func (s *Score) Weights() map[int]float64 {
+	w := make(map[int]float64, len(s.nodes))
+	for i, n := range s.nodes {
+		w[int(n)] = 1
+		if s.rule == logFNV64 {
+			w[int(n)] = s.weight[i]
+		}
+	}
+	return w
+}
