@@ -42,7 +42,7 @@ var floors = map[string]int{
 
 // sideways lists the imports within one floor that are meant: who -> whom.
 var sideways = map[string][]string{
-	"compat":          {"ring", "jump"}, // foreign points and lists on the same lookups
+	"compat":          {"ring", "jump"},               // foreign points and lists on the same lookups
 	"sdk":             {"internal/api", "loadreport"}, // the HTTP source speaks the server's wire types; adapters read load reports
 	"shardtest":       {"sdk"},                        // it is a source
 	"internal/api":    {"membership"},                 // sentinels of the store travel over HTTP
