@@ -51,5 +51,5 @@ func (c *Client) Acquire(ctx context.Context, key string, cost int64) (Ticket, e
 	if !p.set.Admit(i, cost) {
 		return c.acquireNext(s, p, h, cost)
 	}
-	return Ticket{grant: grant{rec: &s.records[i], hash: h, node: p.set.Node(i), cost: cost}}, nil
+	return Ticket{grant: grant{rec: &s.records[i], hash: h, claim: claim(cost)}}, nil
 }

@@ -3,11 +3,9 @@ package sdk_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/shardd/shardd/sdk"
-	"github.com/shardd/shardd/topology"
 )
 
 func TestAcquireGoesWhereRouteSays(t *testing.T) {
@@ -38,26 +36,5 @@ func TestAcquireGoesWhereRouteSays(t *testing.T) {
 	cancel()
 	if _, err := c.Acquire(ended, "a", 1); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
-	}
-}
-
-func BenchmarkAcquire(b *testing.B) {
-	for _, spec := range []topology.Spec{{Algorithm: topology.Ring, BoundedLoad: 1.25}, {Algorithm: topology.Maglev, BoundedLoad: 1.25}} {
-		for _, n := range []int{10, 100, 1000, 10000} {
-			b.Run(string(spec.Algorithm)+"/"+fmt.Sprint(n), func(b *testing.B) {
-				c, keys := benchClient(b, spec, n)
-				ctx := b.Context()
-				i := 0
-				b.ReportAllocs()
-				for b.Loop() {
-					t, err := c.Acquire(ctx, keys[i&(len(keys)-1)], 1)
-					if err != nil {
-						b.Fatal(err)
-					}
-					t.Done(sdk.Success)
-					i++
-				}
-			})
-		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/shardd/shardd/balance"
-	"github.com/shardd/shardd/balance/bounded"
 	"github.com/shardd/shardd/resilience"
 	"github.com/shardd/shardd/resilience/guard"
 )
@@ -40,21 +39,21 @@ func (f *fleet) drop(a *attempt) {
 	f.attempts.Put(a)
 }
 
-func (a *attempt) report(gen uint64, load int64) {
-	if a.gen.Load() == gen {
+func (a *attempt) report(c claim, load int64) {
+	if c.of(a.gen.Load()) {
 		a.queue.Store(max(0, load) + 1)
 	}
 }
 
-// done ends the request of ticket t, which was released at n.
-func (a *attempt) done(t *Ticket, n *bounded.Node, o balance.Outcome) bool {
+// done ends the request of claim c at the node of rec.
+func (a *attempt) done(rec *record, c claim, o balance.Outcome) bool {
 	f := a.fleet
-	if !a.gen.CompareAndSwap(t.gen, t.gen+1) {
+	if gen := a.gen.Load(); !c.of(gen) || !a.gen.CompareAndSwap(gen, gen+1) {
 		f.counters.repeated.Add(1)
 		return false
 	}
 	now := f.clock()
-	n.Release(t.cost)
+	rec.load.Release(c.cost())
 	if q := a.queue.Load(); q > 0 && !o.HasQueue {
 		o.Queue, o.HasQueue = float64(q-1), true
 	}

@@ -131,10 +131,10 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-func benchClient(b *testing.B, spec topology.Spec, n int) (*sdk.Client, []string) {
+func benchClient(b *testing.B, spec topology.Spec, n int, opts ...sdk.Option) (*sdk.Client, []string) {
 	b.Helper()
 	l := newLine(b)
-	c, f := start(b)
+	c, f := start(b, opts...)
 	mustGive(b, f, l.publish(spec, nodes(n)...))
 	return c, floorbench.Keys(1 << 16)
 }

@@ -72,7 +72,7 @@ func (r *request) acquire(tried []string) (grant, error) {
 		r.f.counters.unavailable.Add(1)
 		return grant{}, ErrUnavailable
 	}
-	t := grant{rec: &r.s.records[i], hash: r.hash, node: r.p.set.Node(i), cost: r.cost}
+	t := grant{rec: &r.s.records[i], hash: r.hash, claim: newClaim(r.cost, 0)}
 	if standIn {
 		t.rec = &r.p.standIn[i]
 	}
@@ -83,7 +83,7 @@ func (r *request) acquire(tried []string) (grant, error) {
 	if r.p.bal != nil && a.bal.Node() == nil { // chosen by order, counted by the policy
 		a.bal = r.p.bal.Take(i, r.now)
 	}
-	t.more, t.gen = a, a.gen.Load()
+	t.more, t.claim = a, newClaim(r.cost, a.gen.Load())
 	return t, nil
 }
 
@@ -208,7 +208,7 @@ func (r *request) admit(a *attempt, i int) bool {
 // local asks the replicas in the own zone.
 func (r *request) local(a *attempt, copies int) int {
 	order := r.s.appendOrder(a.order[:0], r.hash, copies)
-	mine := slices.DeleteFunc(order, func(i int) bool { return r.s.records[i].zone != r.f.zone })
+	mine := slices.DeleteFunc(order, func(i int) bool { return r.s.topology().Node(i).Zone != r.f.zone })
 	if len(mine) == 0 {
 		return -1
 	}
@@ -297,7 +297,7 @@ func (r *request) any(tried []string) (grant, error) {
 		if r.well(i) && r.admit(a, i) {
 			r.p.set.Node(i).Count(r.cost)
 			a.bal = t
-			return grant{rec: &r.s.records[i], node: r.p.set.Node(i), cost: r.cost, more: a, gen: a.gen.Load()}, nil
+			return grant{rec: &r.s.records[i], claim: newClaim(r.cost, a.gen.Load()), more: a}, nil
 		}
 		t.Done(r.now, balance.Outcome{})
 		a.exclude = append(a.exclude, t.Node())

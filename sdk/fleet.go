@@ -48,6 +48,7 @@ type fleet struct {
 	first   bool               // a topology was there
 	ticked  time.Duration      // when time was last looked at
 	ramped  time.Duration      // when slow starts moved last
+	faded   time.Duration      // when reported loads faded last
 	stop    func()             // ends the upkeep; nil while there is none
 }
 
@@ -137,7 +138,10 @@ func (f *fleet) newGuard(m *member) (*guard.Guard, error) { return guard.New(f.g
 
 func (f *fleet) guardConfig(n *outlier.Node) guard.Config {
 	c := guard.Config{Breaker: f.resil.Breaker, Limit: f.resil.Limit, Outlier: n}
-	if c.Breaker == nil {
+	switch {
+	case f.resil.NoBreaker:
+		c.Breaker = nil
+	case c.Breaker == nil:
 		c.Breaker = &breaker.Config{Consecutive: -1, Jitter: 0.2, Rand: rand.Float64}
 	}
 	return c

@@ -48,7 +48,7 @@ type BoundedLoad struct {
 	// cores wait for each other much less (BenchmarkAcquireCores).
 	TotalEvery int
 	// Fade is the time in which a reported load that nobody renews fades by e
-	// towards the mean; 0 means 1 s, negative never. Give ten times the usual
+	// towards the mean; 0 means 10 s, negative never. Give ten times the usual
 	// time between two answers of one node, at least.
 	Fade time.Duration
 }

@@ -70,7 +70,7 @@ func (c *Client) LoadStats() LoadStats {
 	s.Nodes = make([]NodeLoad, len(p.members))
 	for i, m := range p.members {
 		n := m.stats()
-		n.Zone, n.Load, n.Cap = snap.records[i].zone, p.set.Load(i), p.set.Cap(i, 1)
+		n.Zone, n.Load, n.Cap = snap.topology().Node(i).Zone, p.set.Load(i), p.set.Cap(i, 1)
 		s.Nodes[i] = n
 		s.Acquired += n.Acquired
 		s.Refusals += n.Refusals

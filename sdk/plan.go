@@ -35,6 +35,7 @@ func (f *fleet) plan(s *snapshot) (*plan, error) {
 			m = newMember(n, f.group.NewNode(), 0)
 		}
 		p.members[i] = m
+		p.standIn[i].load = m.load
 		all[i] = bounded.Member{Node: m.load, Weight: f.weight(s, i, m)}
 		mine[i] = all[i]
 		if n.Zone != f.zone {
@@ -157,7 +158,7 @@ func (f *fleet) join(n topology.Node, now time.Duration) *member {
 		return m
 	}
 	m.ramp = f.slow.Full()
-	if f.first {
+	if f.first && !f.resil.NoSlowStart {
 		m.ramp = f.slow.Start(now)
 	}
 	m.outlier = f.detector.Add(n.ID, outlierState(n), now)

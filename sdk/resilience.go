@@ -24,15 +24,18 @@ type Resilience struct {
 	Outlier outlier.Config
 	// Breaker stops calling a node of which half the requests fail, sooner than
 	// ejection may where its limit is reached; nil means a rate of 0.5 of at least
-	// 20 in 10 s and no row, NoBreaker none.
-	Breaker *breaker.Config
+	// 20 in 10 s and no row. NoBreaker leaves it out.
+	Breaker   *breaker.Config
+	NoBreaker bool
 	// Limit bounds the requests in flight at each node by what it can take; nil
 	// means no limit.
 	Limit *limit.Config
 	// SlowStart gives a node that has just joined its weight little by little: in
 	// the choice of a policy, and in the caps of bounded load; nil means 60 s from a
-	// tenth, NoSlowStart none. What is there at the first topology is not new.
-	SlowStart *slowstart.Config
+	// tenth. NoSlowStart leaves it out. What is there at the first topology is not
+	// new.
+	SlowStart   *slowstart.Config
+	NoSlowStart bool
 	// Retry is how Do tries again; the zero value is 3 attempts, the next one at
 	// another node, within a budget of a fifth of the requests.
 	Retry retry.Config
@@ -45,12 +48,6 @@ type Resilience struct {
 	// it must be quick. nil means nobody is told.
 	OnEject func(outlier.Event)
 }
-
-// NoBreaker and NoSlowStart switch off what nil leaves on.
-func NoBreaker() *breaker.Config { return &breaker.Config{Consecutive: -1, FailureRate: -1} }
-
-// NoSlowStart lets new nodes have their whole weight at once.
-func NoSlowStart() *slowstart.Config { return &slowstart.Config{Min: 1} }
 
 // WithResilience switches on ejection, breakers, slow start, and the retries of
 // Do, as r says. Without it Acquire judges no node, and Do makes one attempt.

@@ -33,7 +33,7 @@ func (r Route) Zone() string {
 	if r.rec == nil {
 		return ""
 	}
-	return r.rec.zone
+	return r.Node().Zone
 }
 
 // Node returns the node.

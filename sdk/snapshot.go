@@ -3,6 +3,7 @@ package sdk
 import (
 	"sync/atomic"
 
+	"github.com/shardd/shardd/balance/bounded"
 	"github.com/shardd/shardd/placement"
 	"github.com/shardd/shardd/topology"
 )
@@ -31,10 +32,10 @@ type record struct {
 	snap   *snapshot
 	id     string
 	addr   string
-	zone   string
-	index  int32 // of the node in the topology
-	down   bool  // requests go to the next in order
-	detour bool  // stands in for the owner
+	load   *bounded.Node // of the node's incarnation; for tickets
+	index  int32         // of the node in the topology
+	down   bool          // requests go to the next in order
+	detour bool          // stands in for the owner
 }
 
 func newSnapshot(table *placement.Table) *snapshot {
@@ -57,7 +58,7 @@ func (s *snapshot) makeRecords(detour bool) []record {
 	nodes := s.table.Topology().Nodes()
 	records := make([]record, len(nodes))
 	for i, n := range nodes {
-		records[i] = record{snap: s, id: n.ID, addr: n.Addr, zone: n.Zone, index: int32(i),
+		records[i] = record{snap: s, id: n.ID, addr: n.Addr, index: int32(i),
 			down: n.State == topology.StateDown, detour: detour}
 	}
 	return records

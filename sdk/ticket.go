@@ -2,7 +2,6 @@ package sdk
 
 import (
 	"github.com/shardd/shardd/balance"
-	"github.com/shardd/shardd/balance/bounded"
 	"github.com/shardd/shardd/resilience"
 )
 
@@ -37,15 +36,26 @@ type Ticket struct {
 	grant
 }
 
-// grant is what a Ticket is a claim to.
+// grant is what a Ticket is a claim to. It is four words: a larger struct goes
+// through memory, and that alone doubles the cost of Acquire.
 type grant struct {
-	rec  *record
-	hash uint64
-	node *bounded.Node // nil once it is done
-	cost int64
-	more *attempt // what policies and resilience hold; nil without them
-	gen  uint64   // of more
+	rec   *record
+	hash  uint64
+	claim claim    // 0 once it is done
+	more  *attempt // what policies and resilience hold; nil without them
 }
+
+// claim is the cost of a request (33 bits) | the generation of its attempt (31).
+type claim uint64
+
+const costBits = 33
+
+func newClaim(cost int64, gen uint64) claim { return claim(uint64(cost) | gen<<costBits) }
+
+func (c claim) cost() int64 { return int64(c & (1<<costBits - 1)) }
+
+// of reports whether the claim is one to the attempt at this generation.
+func (c claim) of(gen uint64) bool { return uint64(c)>>costBits == gen&(1<<(64-costBits)-1) }
 
 // noCopy makes go vet report copies of what contains it.
 type noCopy struct{}
@@ -62,35 +72,36 @@ func (t *Ticket) ID() string { return t.Route().ID() }
 // Addr returns the address of the node that the request goes to.
 func (t *Ticket) Addr() string { return t.Route().Addr() }
 
-// Cost returns what the request was admitted with, 0 for the zero Ticket.
-func (t *Ticket) Cost() int64 { return t.cost }
+// Cost returns what the request holds at its node, 0 when it is done and for the
+// zero Ticket.
+func (t *Ticket) Cost() int64 { return t.claim.cost() }
 
 // Done ends the request and says how. It reports whether this was the first
 // call on this variable; the others do nothing. It does not wait.
 func (t *Ticket) Done(o Outcome) bool {
-	n := t.node
-	if n == nil {
+	c := t.claim
+	t.claim = 0
+	switch {
+	case c == 0:
 		return false
+	case t.more == nil:
+		return t.rec.load.Release(c.cost())
 	}
-	t.node = nil
-	if t.more != nil {
-		return t.more.done(t, n, balance.Outcome{Result: balance.Result(o)})
-	}
-	return n.Release(t.cost)
+	return t.more.done(t.rec, c, balance.Outcome{Result: balance.Result(o)})
 }
 
 // DoneWith is Done with more about the request, for policies that learn from it:
 // the time the node worked, the length of its queue, what attempt it was.
 func (t *Ticket) DoneWith(o balance.Outcome) bool {
-	n := t.node
-	if n == nil {
+	c := t.claim
+	t.claim = 0
+	switch {
+	case c == 0:
 		return false
+	case t.more == nil:
+		return t.rec.load.Release(c.cost())
 	}
-	t.node = nil
-	if t.more != nil {
-		return t.more.done(t, n, o)
-	}
-	return n.Release(t.cost)
+	return t.more.done(t.rec, c, o)
 }
 
 // Report passes on what the node said of itself in its answer: the cost in
@@ -98,11 +109,11 @@ func (t *Ticket) DoneWith(o balance.Outcome) bool {
 // the view ReportedLoad it is what the node's load is estimated from, and policies
 // that ask for a queue (C3) see it as such. After Done it does nothing.
 func (t *Ticket) Report(load int64) {
-	if t.node == nil {
+	if t.claim == 0 {
 		return
 	}
-	t.node.Report(load, t.cost)
+	t.rec.load.Report(load, t.claim.cost())
 	if t.more != nil {
-		t.more.report(t.gen, load)
+		t.more.report(t.claim, load)
 	}
 }

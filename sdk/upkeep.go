@@ -14,12 +14,18 @@ const tick = 100 * time.Millisecond
 // sweep is the time between two judgements of nodes and steps of slow starts.
 const sweep = time.Second
 
+// fades is how many steps a reported load makes in the time it fades by e.
+const fades = 8
+
 // plan makes the plan of s, which is about to be what lookups go by; c.mu is
 // held. What a policy refuses is logged: then P2C chooses.
 func (c *Client) plan(s *snapshot) {
 	f, now := c.fleet, c.fleet.clock()
 	f.arrange(s.topology(), now)
 	c.replan(s)
+	for i, m := range s.plan.Load().members {
+		s.records[i].load = m.load // before anybody sees s
+	}
 	if f.upkept(s) {
 		c.keepUp()
 	}
@@ -86,8 +92,10 @@ func (c *Client) tick(now time.Duration) {
 	var ended []Departed
 	if p := s.plan.Load(); p != nil {
 		p.set.Sample(since)
-		if fade := f.fade(); fade > 0 {
-			p.set.Fade(1 - math.Exp(-float64(since)/float64(fade)))
+		if fade := f.fade(); fade > 0 && now-f.faded >= fade/fades {
+			// Seldom, because a load moves by whole units, one at least.
+			p.set.Fade(1 - math.Exp(-float64(now-f.faded)/float64(fade)))
+			f.faded = now
 		}
 		if f.ramping(now) {
 			c.replan(s)
@@ -112,7 +120,7 @@ func (f *fleet) fade() time.Duration {
 	case f.bound.View != ReportedLoad || f.bound.Fade < 0:
 		return 0
 	case f.bound.Fade == 0:
-		return time.Second
+		return 10 * time.Second
 	}
 	return f.bound.Fade
 }

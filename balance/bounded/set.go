@@ -29,6 +29,7 @@ type Set struct {
 	members []member
 	weights float64 // sum
 	factor  float64 // 0 = no bound
+	plain   bool    // a bound on own requests by an exact total
 }
 
 type member struct {
@@ -44,7 +45,7 @@ func (g *Group) NewSet(members []Member, c float64) (*Set, error) {
 	if c != 0 && !(c >= 1 && c <= MaxFactor) {
 		return nil, fmt.Errorf("%w: factor %v; give 0 for no bound, or 1 to %d: below 1 not every request finds a node", ErrInvalid, c, MaxFactor)
 	}
-	s := &Set{group: g, members: make([]member, len(members)), factor: c}
+	s := &Set{group: g, members: make([]member, len(members)), factor: c, plain: c != 0 && !g.reported && g.every == 0}
 	for i, m := range members {
 		if m.Node == nil || m.Node.group != g || !(m.Weight >= 0) || math.IsInf(m.Weight, 0) {
 			return nil, fmt.Errorf("%w: member %d has weight %v or a node of another group", ErrInvalid, i, m.Weight)
@@ -84,6 +85,24 @@ func (s *Set) Eligible(i int) bool { return s.members[i].reach > 0 }
 // Node(i). q is 1 to MaxCost.
 func (s *Set) Admit(i int, q int64) bool {
 	m := &s.members[i]
+	if !s.plain {
+		return s.admit(m, q)
+	}
+	// Node.admit and Node.take by hand, which are calls otherwise: 3 ns.
+	n, g := m.node, s.group
+	w := n.word.Load()
+	next := w + one + uint64(q)<<1
+	if w>>1&flightMax >= limit(m.reach, g.total.Load(), q) {
+		return false
+	}
+	if next < one || w&counts == 0 || !n.word.CompareAndSwap(w, next) {
+		return n.admit(m.reach, g.total.Load(), q, false)
+	}
+	g.total.Add(q)
+	return true
+}
+
+func (s *Set) admit(m *member, q int64) bool {
 	if s.factor == 0 && m.reach > 0 {
 		m.node.Count(q)
 		return true
@@ -161,8 +180,8 @@ func (s *Set) Sample(d time.Duration) {
 
 // Fade moves the reported load of members that have not reported since the last
 // Fade towards the mean of all by share, 0 to 1. Without it a node that once said
-// that it was full, and therefore gets no requests, would be full for ever.
-// O(n).
+// that it was full, and therefore gets no requests, would be full for ever. Who
+// is a whole unit off moves by one at least. O(n).
 func (s *Set) Fade(share float64) {
 	if !s.group.reported || s.weights == 0 {
 		return
@@ -179,6 +198,15 @@ func (s *Set) Fade(share float64) {
 			continue
 		}
 		mean := sum * m.weight / s.weights
-		m.node.setOthers(func(old int64) int64 { return int64(math.Round(float64(old) + (mean-float64(old))*share)) })
+		m.node.setOthers(func(old int64) int64 { return old + fadeStep(mean-float64(old), share) })
 	}
+}
+
+// fadeStep is a share of the way off, rounded away from 0, and never beyond.
+func fadeStep(off, share float64) int64 {
+	step := math.Copysign(math.Ceil(math.Abs(off)*share), off)
+	if math.Abs(step) > math.Abs(off) {
+		step = math.Trunc(off)
+	}
+	return int64(step)
 }
