@@ -35,6 +35,7 @@
 package jump
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -67,8 +68,11 @@ const (
 // Table is an immutable lookup table, safe for concurrent use.
 type Table struct {
 	// owner holds owner + 1 of each bucket, 0 for a hole.
-	owner  []uint16
-	live   []uint32 // the buckets that are no holes, ascending
+	owner []uint16
+	// live has the buckets that are no holes, those of a node together and
+	// ascending; node o's begin at starts[o].
+	live   []uint32
+	starts []uint32
 	nodes  int
 	owners int
 
@@ -94,20 +98,40 @@ func New(n int, b Buckets, v Variant) (*Table, error) {
 	if len(b.Owner) > 0 {
 		t.growth = newGrowth(len(b.Owner))
 	}
-	seen := make([]bool, n)
 	for i, o := range b.Owner {
 		t.owner[i] = o + 1
-		if o == NoOwner {
-			continue
-		}
-		t.live = append(t.live, uint32(i))
-		if !seen[o] {
-			seen[o] = true
-			t.owners++
-		}
 	}
+	t.group()
 	return t, nil
 }
+
+// group sorts the live buckets by owner (counting).
+func (t *Table) group() {
+	t.starts = make([]uint32, t.nodes+1)
+	for _, o := range t.owner {
+		t.starts[o]++ // holes count at 0, node o at o + 1
+	}
+	t.starts[0] = 0
+	for o := range t.nodes {
+		if t.starts[o+1] > 0 {
+			t.owners++
+		}
+		t.starts[o+1] += t.starts[o]
+	}
+	// starts[o] is where node o's begin; filling moves it to where they end.
+	t.live = make([]uint32, t.starts[t.nodes])
+	for b, o := range t.owner {
+		if o != 0 {
+			t.live[t.starts[o-1]] = uint32(b)
+			t.starts[o-1]++
+		}
+	}
+	copy(t.starts[1:], t.starts)
+	t.starts[0] = 0
+}
+
+// of returns the buckets of node o.
+func (t *Table) of(o int) []uint32 { return t.live[t.starts[o]:t.starts[o+1]] }
 
 // Len returns the number of nodes, those that own nothing included.
 func (t *Table) Len() int { return t.nodes }
@@ -197,7 +221,8 @@ func (t *Table) LocateBatch(dst []int, hs []uint64) {
 //
 // Cost: about n draws for n well below the number of nodes; where the draws do
 // not suffice (n near that number, very uneven weights, nearly all holes) a
-// pass over the live buckets, for n up to 32 one for each node still missing.
+// pass over the live buckets of the nodes that are still missing, for n up to 32
+// one for each of them.
 func (t *Table) AppendReplicas(dst []int, h uint64, n int) []int {
 	n = min(n, t.owners)
 	if n <= 0 {
@@ -231,13 +256,18 @@ func score(h uint64, bucket uint32) uint64 {
 }
 
 // heaviest returns the owner, none of except, of the live bucket with the
-// highest score, ties to the lower bucket.
+// highest score, ties to the lower bucket. It looks at the buckets of the
+// others only: who has not been drawn by then has few.
 func (t *Table) heaviest(h uint64, except []int) int {
-	best, most := -1, uint64(0)
-	for _, b := range t.live {
-		o := int(t.owner[b]) - 1
-		if s := score(h, b); (best < 0 || s > most) && !slices.Contains(except, o) {
-			best, most = o, s
+	best, bucket, most := -1, uint32(0), uint64(0)
+	for o := range t.nodes {
+		if slices.Contains(except, o) {
+			continue
+		}
+		for _, b := range t.of(o) {
+			if s := score(h, b); best < 0 || s > most || s == most && b < bucket {
+				best, bucket, most = o, b, s
+			}
 		}
 	}
 	return best
@@ -246,31 +276,28 @@ func (t *Table) heaviest(h uint64, except []int) int {
 // appendByWeight is the completion for many replicas: it ranks all nodes.
 func (t *Table) appendByWeight(dst []int, base int, h uint64, n int) []int {
 	type ranked struct {
-		score uint64
-		order int // first live bucket with that score
-		node  int
+		score  uint64
+		bucket uint32 // the first with that score
+		node   int
 	}
-	best := make([]ranked, t.nodes)
-	for i, b := range t.live {
-		o := int(t.owner[b]) - 1
-		if s := score(h, b); best[o].order == 0 || s > best[o].score {
-			best[o] = ranked{score: s, order: i + 1, node: o}
+	var rest []ranked
+	for o := range t.nodes {
+		own := t.of(o)
+		if len(own) == 0 || slices.Contains(dst[base:], o) {
+			continue
 		}
-	}
-	for _, o := range dst[base:] {
-		best[o].order = 0
-	}
-	best = slices.DeleteFunc(best, func(r ranked) bool { return r.order == 0 })
-	slices.SortFunc(best, func(a, b ranked) int {
-		if a.score != b.score {
-			if a.score > b.score {
-				return -1
+		best := ranked{score: score(h, own[0]), bucket: own[0], node: o}
+		for _, b := range own[1:] {
+			if s := score(h, b); s > best.score {
+				best.score, best.bucket = s, b
 			}
-			return 1
 		}
-		return a.order - b.order
+		rest = append(rest, best)
+	}
+	slices.SortFunc(rest, func(a, b ranked) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.bucket, b.bucket))
 	})
-	for _, r := range best[:n-(len(dst)-base)] {
+	for _, r := range rest[:n-(len(dst)-base)] {
 		dst = append(dst, r.node)
 	}
 	return dst
