@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 // Client follows the topology of one cluster and routes keys by it. All methods
 // are safe for concurrent use. Make one with New.
 type Client struct {
-	// snap is never nil. It is written by install and Close alone.
+	// snap is never nil. It is written by install, overlayChanged and Close alone.
 	snap atomic.Pointer[snapshot]
 
 	src    Source
@@ -39,6 +40,8 @@ type Client struct {
 	state  State
 	logged string // last problem logged
 	reset  bool   // the next topology is taken whatever it is; see Reset
+
+	overlay overlay
 	// rewatch ends the Watch that runs, so that another one begins; nil
 	// before the first.
 	rewatch context.CancelFunc
@@ -75,7 +78,8 @@ func New(src Source, opts ...Option) (*Client, error) {
 		subs: make(map[*subscriber]struct{})}
 	c.snap.Store(errorSnapshot(ErrNotReady))
 	c.startSaver(o.snapshot)
-	go c.watch(WithReport(ctx, c.problem), o.reset)
+	c.overlay.expiry = cmp.Or(o.healthExpiry, DefaultHealthExpiry)
+	go c.watch(WithHealthReport(WithReport(ctx, c.problem), c.health), o.reset)
 	return c, nil
 }
 
@@ -113,6 +117,7 @@ func (c *Client) Close() error {
 		close(c.closed)
 		c.snap.Store(errorSnapshot(ErrClosed))
 		c.cancel()
+		c.overlay.stop()
 		if c.fleet.stop != nil {
 			c.fleet.stop()
 		}
@@ -241,6 +246,7 @@ func (c *Client) install(s *snapshot, savedAt time.Time) error {
 	if c.isClosed() {
 		return ErrClosed
 	}
+	c.lay(s)
 	c.plan(s)
 	c.snap.Store(s)
 	c.reset = c.reset && !savedAt.IsZero() // the file is not what a reset waits for

@@ -29,9 +29,8 @@ type world struct {
 	// loop, if it is there, is called every tenth of a unit of time.
 	loop func(w *world)
 
-	home, seen         int
-	peaks, accountable float64
-	last               float64
+	home, seen  int
+	peaks, last float64
 }
 
 type request struct {
@@ -104,13 +103,13 @@ func (w *world) run(t *testing.T) (peak, home float64) {
 		}
 		time.Sleep(time.Until(w.start.Add(time.Duration(now * float64(unit)))))
 		w.account(now)
-		switch {
-		case now == tick:
+		switch now {
+		case tick:
 			tick += 0.1
 			if w.loop != nil {
 				w.loop(w)
 			}
-		case now == next:
+		case next:
 			w.arrive(t, now)
 			next += w.rng.ExpFloat64() / arrivals
 		default:

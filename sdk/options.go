@@ -16,6 +16,8 @@ type options struct {
 	pinned topology.ClusterID
 	hooks  Hooks
 
+	healthExpiry time.Duration
+
 	snapshot string
 	reset    bool
 

@@ -94,8 +94,10 @@ func (s *Source) Watch(ctx context.Context, have topology.Ref, fn func(*topology
 	kv := etcdkv.New(client, etcdkv.Options{Poll: s.c.Poll, Logger: s.c.Logger})
 	w := &watch{s: s, kv: kv, have: have, fn: fn}
 	problem := func(err error) { w.report(ctx, err) }
-	return kv.Follow(ctx, []etcdkv.Range{{Key: s.keys.Head()}}, problem, func(r etcdkv.Reading) error {
-		return w.reading(ctx, r.First(0))
+	return kv.Follow(ctx, []etcdkv.Range{{Key: s.keys.Head()}, {Key: s.keys.Overlay()}}, problem, func(r etcdkv.Reading) error {
+		err := w.reading(ctx, r.First(0))
+		w.health(ctx, r.First(1))
+		return err
 	})
 }
 

@@ -26,6 +26,7 @@ type watch struct {
 	have    topology.Ref       // what the caller holds
 	held    *topology.Topology // the same, for its tables; nil = only the ref is known
 	refused topology.Digest    // what fn refused last: it is not offered again
+	sound   bool               // the head as it was read last is what the caller holds
 }
 
 func (w *watch) report(ctx context.Context, err error) {
@@ -36,6 +37,7 @@ func (w *watch) report(ctx context.Context, err error) {
 // reading handles the head as it was read. It never ends the watch: what cannot
 // be used is reported, and the caller keeps what it has.
 func (w *watch) reading(ctx context.Context, item etcdkv.Item) error {
+	w.sound = false
 	for range tries {
 		err := w.head(ctx, item)
 		if err == nil || ctx.Err() != nil {
@@ -68,6 +70,7 @@ func (w *watch) head(ctx context.Context, item etcdkv.Item) error {
 		return nil
 	case head.Digest == w.have.Digest && head.Version == w.have.Version:
 		_ = w.fn(nil) // confirmed to be the newest; nothing to refuse
+		w.sound = true
 		return nil
 	}
 	if head, err = w.prove(ctx, head); err != nil {
@@ -84,13 +87,28 @@ func (w *watch) head(ctx context.Context, item etcdkv.Item) error {
 	return nil
 }
 
+// health tells the client what the leader says of the nodes' health. A key that
+// is not there, or garbage, says nothing: what was said last stands for a while.
+// Nor does one beside a head that the client does not take.
+func (w *watch) health(ctx context.Context, item etcdkv.Item) {
+	if item.ModRevision == 0 || !w.sound || ctx.Err() != nil {
+		return
+	}
+	o, err := etcdkv.DecodeOverlay(item.Value)
+	if err != nil {
+		w.report(ctx, err)
+		return
+	}
+	sdk.ReportHealth(ctx, o.Bad)
+}
+
 func (w *watch) deliver(t *topology.Topology) {
 	if err := w.fn(t); err != nil {
 		w.refused = t.Digest()
 		w.s.c.Logger.Warn("topology was refused", "version", t.Version(), "have", w.have, "error", err)
 		return
 	}
-	w.have, w.held, w.refused = t.Ref(), t, topology.Digest{}
+	w.have, w.held, w.refused, w.sound = t.Ref(), t, topology.Digest{}, true
 }
 
 // prove presents what the caller holds to the chain, and returns the head that

@@ -24,6 +24,7 @@ type follower struct {
 	tables    map[topology.Digest]*topology.Object // of it
 	delivered bool                                 // this stream has brought or confirmed something
 	opened    time.Time                            // when it was accepted
+	health    *api.Message                         // what this stream said of the nodes' health last; nil = nothing
 }
 
 // follow opens a watch and follows it until its stream ends. The error says why.
@@ -35,7 +36,7 @@ func (f *follower) follow(ctx context.Context, turn *turns) error {
 		return inSDKTerms(err)
 	}
 	srv := f.source.servers[turn.server()]
-	f.opened = time.Now()
+	f.opened, f.health = time.Now(), nil
 	err = stream.Follow(ctx, f.source.opts.silence, func(m api.Message) error {
 		return f.message(ctx, srv, m)
 	})
@@ -57,7 +58,12 @@ func inSDKTerms(err error) error {
 func (f *follower) message(ctx context.Context, srv *server, m api.Message) error {
 	switch m.Type {
 	case api.MessageHeartbeat:
+		f.tellHealth(ctx)
 		return f.heartbeat(m)
+	case api.MessageHealth:
+		f.health = &m
+		f.tellHealth(ctx)
+		return nil
 	case api.MessageFull, api.MessageDelta:
 	default: // of a later release
 		return nil
@@ -71,6 +77,15 @@ func (f *follower) message(ctx context.Context, srv *server, m api.Message) erro
 		return fmt.Errorf("httpsource: %s: %w", srv.name, err)
 	}
 	return f.deliver(t)
+}
+
+// tellHealth tells the client what the stream has said of the nodes' health, and
+// with every heartbeat that it still says so. What another cluster's server says
+// is not for this client.
+func (f *follower) tellHealth(ctx context.Context) {
+	if f.health != nil && f.health.ClusterID == f.held.ClusterID {
+		sdk.ReportHealth(ctx, f.health.Bad)
+	}
 }
 
 func (f *follower) heartbeat(m api.Message) error {
