@@ -28,8 +28,24 @@ type Config struct {
 	Quantile float64
 	// RIFOnly looks at RIF alone: everything is hot.
 	RIFOnly bool
+	// Linear replaces the hot-cold rule by a weighted sum; nil is off. It is here
+	// to be compared with: the paper finds the sum worse at any mix.
+	Linear *Linear
 	// Errors lets recent errors count as requests in flight; the zero value is off.
 	Errors balance.ErrorLoad
+}
+
+// Linear picks the least (1 - Mix) * latency + Mix * PerRIF * RIF.
+type Linear struct {
+	// Mix is the part of RIF, 0 (latency alone) to 1 (RIF alone).
+	Mix float64
+	// PerRIF is the latency that one request in flight stands for; above 0.
+	PerRIF time.Duration
+}
+
+// score is what the rule compares, in nanoseconds.
+func (l *Linear) score(a *answer) float64 {
+	return (1-l.Mix)*float64(a.latency) + l.Mix*float64(l.PerRIF)*float64(a.rif.Load())
 }
 
 func (c *Config) fill() error {
@@ -56,6 +72,8 @@ func (c *Config) fill() error {
 		return balance.Invalidf("prequal: %v probes and %v removals a query; give 0 to %d", c.Probes, c.Remove, MaxPool)
 	case !(c.Quantile > 0 && c.Quantile <= 1) || !(c.Delta > 0 && c.Delta < 1e6) || c.MaxAge < 0:
 		return balance.Invalidf("prequal: Config%+v: Quantile must be in (0, 1], Delta and MaxAge positive", *c)
+	case c.Linear != nil && (!(c.Linear.Mix >= 0 && c.Linear.Mix <= 1) || c.Linear.PerRIF <= 0):
+		return balance.Invalidf("prequal: Linear%+v: Mix must be in [0, 1], PerRIF positive", *c.Linear)
 	case !(c.Errors.Each >= 0) || c.Errors.Decay < 0:
 		return balance.Invalidf("prequal: ErrorLoad%v is negative; use 0 for off", c.Errors)
 	}

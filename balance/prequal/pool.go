@@ -79,7 +79,7 @@ func (p *pool) drop(i int, a *answer) bool { return p.slots[i].CompareAndSwap(a,
 
 // choose returns the answer to follow and its slot, and how many are usable. It
 // looks at slot first first: among equal answers the one that comes first wins.
-func (p *pool) choose(first int, now, maxAge time.Duration, hot int64, unusable func(member int) bool) (best *answer, slot, usable int) {
+func (p *pool) choose(first int, now, maxAge time.Duration, r rule, unusable func(member int) bool) (best *answer, slot, usable int) {
 	for k := range p.slots {
 		i := (first + k) % len(p.slots)
 		a := p.slots[i].Load()
@@ -94,18 +94,27 @@ func (p *pool) choose(first int, now, maxAge time.Duration, hot int64, unusable 
 			continue
 		}
 		usable++
-		if best == nil || better(a, best, hot) {
+		if best == nil || r.better(a, best) {
 			best, slot = a, i
 		}
 	}
 	return best, slot, usable
 }
 
+// rule says which of two answers to follow.
+type rule struct {
+	hot    int64 // RIF above which a node is hot
+	linear *Linear
+}
+
 // better is the hot-cold lexicographic rule: cold before hot, the cold by
 // latency, the hot by RIF; a tie goes by the other one.
-func better(a, b *answer, hot int64) bool {
+func (r rule) better(a, b *answer) bool {
+	if r.linear != nil {
+		return r.linear.score(a) < r.linear.score(b)
+	}
 	ra, rb := a.rif.Load(), b.rif.Load()
-	switch ha, hb := ra > hot, rb > hot; {
+	switch ha, hb := ra > r.hot, rb > r.hot; {
 	case ha != hb:
 		return hb
 	case ha:
@@ -119,8 +128,8 @@ func (p *pool) removeOldest() {
 	p.removeLast(func(a, b *answer) bool { return a.at > b.at })
 }
 
-func (p *pool) removeWorst(hot int64) {
-	p.removeLast(func(a, b *answer) bool { return better(a, b, hot) })
+func (p *pool) removeWorst(r rule) {
+	p.removeLast(r.better)
 }
 
 // removeLast removes the answer that comes last in an order.

@@ -56,12 +56,13 @@ func (p *Picker) Observe(i int, _, now time.Duration, o balance.Outcome) {
 	p.cfg.Errors.Note(p.set.Node(i), now, o)
 }
 
-// hot returns the RIF above which a node is hot.
-func (p *Picker) hot() int64 {
-	if p.cfg.RIFOnly {
-		return -1
+// rule returns the rule as it is now: with RIFOnly everything is hot.
+func (p *Picker) rule() rule {
+	r := rule{hot: -1, linear: p.cfg.Linear}
+	if !p.cfg.RIFOnly {
+		r.hot = p.pool.hot.Load()
 	}
-	return p.pool.hot.Load()
+	return r
 }
 
 // Pick returns the best node in the pool, or a random one if the pool has less
@@ -70,7 +71,7 @@ func (p *Picker) Pick(now time.Duration, seed uint64, exclude []*balance.Node) (
 	dice := splitmix.Source(seed)
 	query := p.queries.Add(1) - 1
 	first := int(dice.Below(uint64(len(p.pool.slots))))
-	best, slot, usable := p.pool.choose(first, now, p.cfg.MaxAge, p.hot(), func(i int) bool {
+	best, slot, usable := p.pool.choose(first, now, p.cfg.MaxAge, p.rule(), func(i int) bool {
 		m := p.set.Member(i)
 		return m.Weight == 0 || m.Down || slices.Contains(exclude, m.Node) || p.failing(m.Node, now)
 	})
@@ -104,7 +105,7 @@ func (p *Picker) remove(query uint64) {
 		if (done+uint64(k))%2 == 0 {
 			p.pool.removeOldest()
 		} else {
-			p.pool.removeWorst(p.hot())
+			p.pool.removeWorst(p.rule())
 		}
 	}
 }

@@ -37,6 +37,27 @@ func mustPick(tb testing.TB, p *Picker, now time.Duration, exclude ...*balance.N
 // lasting is a configuration in which answers leave the pool by age alone.
 func lasting() Config { return Config{Remove: -1, Probes: 0.01, Quantile: 0.5} }
 
+// TestLinear: the weighted sum has no hot and cold.
+func TestLinear(t *testing.T) {
+	f := func(mix float64, want int) {
+		t.Helper()
+		cfg := lasting()
+		cfg.Linear = &Linear{Mix: mix, PerRIF: 10 * ms}
+		p := testPicker(t, 3, cfg)
+		p.Report(0, 0, 0, 90*ms)
+		p.Report(1, 0, 3, 40*ms)
+		p.Report(2, 0, 9, 10*ms)
+		if got := mustPick(t, p, 0); got != want {
+			t.Errorf("mix %v: picked %d, want %d", mix, got, want)
+		}
+	}
+	f(0, 2)   // latency alone
+	f(.5, 1)  // 45, 35, 50
+	f(.9, 0)  // 9, 31, 82
+	f(1, 0)   // RIF alone
+	f(.25, 2) // 67.5, 37.5, 30
+}
+
 // TestHotCold checks the rule: cold before hot, the cold by latency, the hot by
 // RIF; the RIF of an answer grows with what is sent there.
 func TestHotCold(t *testing.T) {
