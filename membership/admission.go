@@ -65,6 +65,8 @@ type admission struct {
 	log   hclog.Logger
 	seen  map[string]*sighting
 	told  map[string]string // complaint by node, see complain
+	// overlay is what this leader has said of the nodes' health; nil = nothing.
+	overlay *Overlay
 }
 
 // admit runs admission until ctx ends, the leadership is lost (ErrNotLeader) or
@@ -127,6 +129,9 @@ func (a *admission) look(ctx context.Context) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
+		if err := a.tellHealth(ctx, roll); err != nil {
+			return 0, err
+		}
 		now := time.Now()
 		a.sight(roll, now)
 		if len(roll.Live) == 0 && len(roll.Marks) == 0 {
@@ -147,6 +152,23 @@ func (a *admission) look(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 	}
+}
+
+// tellHealth says which nodes are bad by their own word, once for each change.
+// Without members it says nothing: then nobody checks anything.
+func (a *admission) tellHealth(ctx context.Context, roll Roll) error {
+	now := roll.overlay()
+	if a.overlay == nil && len(roll.Live) == 0 || a.overlay.Equal(&now) {
+		return nil
+	}
+	if err := a.rost.SetOverlay(ctx, a.lead, now); err != nil {
+		return err
+	}
+	if a.overlay != nil || len(now.Bad) > 0 {
+		a.log.Info("health", "bad", now.Bad)
+	}
+	a.overlay = &now
+	return nil
 }
 
 // carryOut writes what a plan says.

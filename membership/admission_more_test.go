@@ -2,6 +2,7 @@ package membership_test
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -134,5 +135,42 @@ func TestAdmissionLosesNoEdit(t *testing.T) {
 		if n := f.wantState("after Join", "n1", topology.StateActive); n.Weight != 9 {
 			t.Errorf("weight %d: the operator's edit was lost", n.Weight)
 		}
+	})
+}
+
+// TestAdmissionHealth: what nodes say of their health is told to all while they
+// are there, and makes no version.
+func TestAdmissionHealth(t *testing.T) {
+	admission(t, empty(), nil, func(t *testing.T, f *fleet) {
+		a, b := f.register(membership.Registration{ID: "n1", Addr: "a:1"}), f.register(membership.Registration{ID: "n2", Addr: "a:2"})
+		defer a.Close()
+		time.Sleep(1100 * time.Millisecond)
+		before := f.load().Head.Version()
+		bad := func(when string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			if o := f.load().Overlay; o == nil || !slices.Equal(o.Bad, want) {
+				t.Errorf("%s: health %+v, want %v", when, o, want)
+			}
+		}
+		bad("at first")
+		for _, h := range []membership.Health{membership.HealthBad, membership.HealthBad, membership.HealthOK, membership.HealthBad} {
+			if err := a.SetHealth(h, "check"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		bad("n1 is bad", "n1")
+		if err := b.SetHealth(membership.HealthBad, "check"); err != nil {
+			t.Fatal(err)
+		}
+		bad("both are bad", "n1", "n2")
+		if v := f.load().Head.Version(); v != before {
+			t.Errorf("health made version %s of %s", v, before)
+		}
+		b.Close()
+		bad("n2 is gone", "n1")
+		f.s.Depose("c")
+		time.Sleep(100 * time.Millisecond)
+		bad("another leader", "n1")
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -158,4 +159,30 @@ type Roster interface {
 	// Mark writes marks under the leadership: each whole, not all at once.
 	// Errors: ErrNotLeader, ErrUnreachable.
 	Mark(ctx context.Context, l Leadership, marks []Mark) error
+	// SetOverlay writes what State.Overlay says, for as long as the leadership
+	// lasts. Errors: ErrNotLeader, ErrUnreachable.
+	SetOverlay(ctx context.Context, l Leadership, o Overlay) error
+}
+
+// Overlay says which nodes requests should go round. It is no part of a
+// version and moves no key.
+type Overlay struct {
+	Bad []string // ids of the nodes whose own check fails, ascending
+}
+
+// Equal reports whether two overlays, nil included, say the same.
+func (o *Overlay) Equal(other *Overlay) bool {
+	return o == nil && other == nil || o != nil && other != nil && slices.Equal(o.Bad, other.Bad)
+}
+
+// overlay returns what the presences say.
+func (r Roll) overlay() Overlay {
+	var o Overlay
+	for _, l := range r.Live {
+		if l.Health == HealthBad {
+			o.Bad = append(o.Bad, l.ID)
+		}
+	}
+	slices.Sort(o.Bad)
+	return o
 }

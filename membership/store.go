@@ -64,6 +64,9 @@ type State struct {
 	// written by a later release); nil normally. Head is valid all the same.
 	// Declared then has the cluster's name only; an Edit with Whole mends it.
 	Invalid error
+	// Overlay is what the leader says of the nodes' health; nil = nobody says
+	// anything. It is no part of what is declared or published.
+	Overlay *Overlay
 	Standing
 }
 

@@ -62,6 +62,11 @@ const (
 	// the newest. It comes at once if there is nothing newer to send, and
 	// then at the announced interval.
 	MessageHeartbeat MessageType = "heartbeat"
+	// MessageHealth says which nodes are bad by their own checks: requests
+	// should go round them. It comes when the leader says so first, and with
+	// every change; what it says stands until the next one, as long as the
+	// stream lives. It is no part of a version.
+	MessageHealth MessageType = "health"
 	// MessageEnd is the last one: Error says why the server ends the watch.
 	MessageEnd MessageType = "end"
 )
@@ -92,6 +97,8 @@ type Message struct {
 	// in a heartbeat.
 	IntervalMS int64  `json:"interval_ms,omitempty"`
 	Error      *Error `json:"error,omitempty"`
+	// Bad lists the ids of bad nodes, ascending, in a health message.
+	Bad []string `json:"bad,omitempty"`
 }
 
 // Decode returns the topology of a full message, without its tables. It is

@@ -25,6 +25,18 @@ func (k Keys) Member(id string) string { return k.Members() + id }
 // Members is the prefix of all that admission remembers.
 func (k Keys) Members() string { return k.base + "member/" }
 
+// Overlay is the key of what the leader says of the nodes' health, under the
+// leader's lease.
+func (k Keys) Overlay() string { return k.base + "health" }
+
+// Overlay is what the leader says of the nodes' health.
+type Overlay struct {
+	Bad []string `json:"bad"` // whose own check fails, ascending
+}
+
+// DecodeOverlay reads an Overlay.
+func DecodeOverlay(b []byte) (Overlay, error) { return decodeRecord[Overlay](b, "health") }
+
 // Live is the presence of one node.
 type Live struct {
 	ID          string             `json:"id"`

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/shardd/shardd/internal/api"
+	"github.com/shardd/shardd/membership"
 	"github.com/shardd/shardd/topology"
 )
 
@@ -78,7 +79,8 @@ type stream struct {
 	sent    topology.Digest  // what the client has, from here or from before
 	version topology.Version // of sent
 	line    uint64
-	deltas  api.Deltas // what the client takes
+	deltas  api.Deltas          // what the client takes
+	health  *membership.Overlay // what the client was told last
 }
 
 // run sends until the client goes, the server stops, or there is nothing left
@@ -96,7 +98,11 @@ func (st *stream) run(r *http.Request) {
 			st.end(v.lineErr)
 			return
 		}
-		if err := st.bring(v, first); err != nil {
+		err = st.bring(v, first)
+		if err == nil {
+			err = st.tellHealth(v)
+		}
+		if err != nil {
 			st.server.logger.Debug("watch ended", "cluster", st.hub.name, "remote", r.RemoteAddr, "error", err)
 			return
 		}
@@ -134,6 +140,18 @@ func (st *stream) bring(v *view, first bool) error {
 		st.sent, st.version = head.Digest, head.Version
 	}
 	return err
+}
+
+// tellHealth sends what the leader says of the nodes' health, if that is news. A
+// leader that is gone says nothing, and what was said last stands.
+func (st *stream) tellHealth(v *view) error {
+	now := v.state.Overlay
+	if now == nil || now.Equal(st.health) {
+		return nil
+	}
+	head := v.head()
+	st.health = now
+	return st.send(api.Message{Type: api.MessageHealth, ClusterID: v.state.ID, Version: head.Version, Digest: head.Digest, Bad: now.Bad})
 }
 
 // compose returns the message that brings v's version: a delta if the client

@@ -34,6 +34,12 @@ func (c *cluster) records() []etcdkv.Range {
 	return []etcdkv.Range{{Key: c.keys.Meta()}, {Key: c.keys.Declared()}, {Key: c.keys.Head()}}
 }
 
+// shown is what a reading of the state takes: the records, and the overlay,
+// which no write compares.
+func (c *cluster) shown() []etcdkv.Range {
+	return append(c.records(), etcdkv.Range{Key: c.keys.Overlay()})
+}
+
 // fence returns what a reading of the records compares: meta and one of them.
 func (c *cluster) fence(r etcdkv.Reading, i int) []etcdkv.Compare {
 	return []etcdkv.Compare{r.First(0).As(c.keys.Meta()), r.First(i).As(c.records()[i].Key)}
@@ -50,7 +56,7 @@ func (c *cluster) load(ctx context.Context) (membership.State, etcdkv.Reading, e
 		return membership.State{}, etcdkv.Reading{}, c.noCluster()
 	}
 	for n := 1; ; n++ {
-		r, err := c.s.kv.Get(ctx, c.records()...)
+		r, err := c.s.kv.Get(ctx, c.shown()...)
 		if err != nil {
 			return membership.State{}, r, err
 		}
@@ -91,12 +97,26 @@ func (c *cluster) resolve(ctx context.Context, r etcdkv.Reading, final bool) (me
 		}
 		s.Applied = head.Generation
 	}
+	s.Overlay = c.overlay(r.First(3))
 	s.Generation = s.Applied // unless the record says more
 	err = c.resolveDeclared(ctx, r.First(1), &s)
 	if errors.Is(err, etcdkv.ErrCorrupt) || final && etcdkv.Stale(err) {
 		s.Declared, s.Invalid, err = topology.Declared{Cluster: c.name}, fmt.Errorf("%s: %w", c.keys.Declared(), err), nil
 	}
 	return s, err
+}
+
+// overlay returns what the leader says; garbage says nothing.
+func (c *cluster) overlay(item etcdkv.Item) *membership.Overlay {
+	if item.ModRevision == 0 {
+		return nil
+	}
+	o, err := etcdkv.DecodeOverlay(item.Value)
+	if err != nil {
+		c.s.log.Warn("health is left out", "cluster", c.name, "key", item.Key, "error", err)
+		return nil
+	}
+	return &membership.Overlay{Bad: o.Bad}
 }
 
 // resolveHead returns what head points at, whole and verified.
@@ -192,7 +212,8 @@ func (c *cluster) Watch(ctx context.Context, fn func(membership.State) error) er
 		return translate("watch", c.noCluster())
 	}
 	var last mark
-	err := c.s.kv.Follow(ctx, c.records(), c.s.tell("watch", c.name), func(r etcdkv.Reading) error {
+	var overlay *membership.Overlay
+	err := c.s.kv.Follow(ctx, c.shown(), c.s.tell("watch", c.name), func(r etcdkv.Reading) error {
 		s, err := c.resolve(ctx, r, false)
 		if etcdkv.Stale(err) { // a newer reading is due; take it at once
 			s, _, err = c.load(ctx)
@@ -205,10 +226,10 @@ func (c *cluster) Watch(ctx context.Context, fn func(membership.State) error) er
 			return nil
 		}
 		now := mark{s.ID, s.Position().Head, s.Generation, s.Applied, s.Invalid != nil, fmt.Sprint(s.Epoch, s.Shown, s.Frozen, s.BumpedAt)}
-		if now == last {
+		if now == last && s.Overlay.Equal(overlay) {
 			return nil
 		}
-		last = now
+		last, overlay = now, s.Overlay
 		return fn(s)
 	})
 	return err

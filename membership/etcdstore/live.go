@@ -296,6 +296,23 @@ func (c *cluster) Mark(ctx context.Context, l membership.Leadership, marks []mem
 	return nil
 }
 
+// SetOverlay writes what the leader says of the nodes' health, under its lease.
+func (c *cluster) SetOverlay(ctx context.Context, l membership.Leadership, o membership.Overlay) error {
+	lead, ok := l.(*leadership)
+	if !ok || lead.key != c.keys.Leader() || lead.ended() {
+		return fmt.Errorf("etcdstore: health: %w", membership.ErrNotLeader)
+	}
+	value, err := etcdkv.EncodeRecord(etcdkv.Overlay{Bad: o.Bad})
+	if err != nil {
+		return err
+	}
+	_, err = c.s.kv.Commit(ctx, etcdkv.Txn{If: []etcdkv.Compare{lead.compare()}, Puts: []etcdkv.Put{{Key: c.keys.Overlay(), Value: value, Lease: lead.session.Lease()}}})
+	if errors.Is(err, etcdkv.ErrConflict) {
+		return fmt.Errorf("etcdstore: health: %w: %w", membership.ErrNotLeader, err)
+	}
+	return translate("health", err)
+}
+
 func toLive(l membership.Live) etcdkv.Live {
 	return etcdkv.Live{ID: l.ID, Cluster: l.Cluster, Addr: l.Addr, Zone: l.Zone, Weight: l.Weight, Owner: l.Owner, Identity: l.Identity,
 		Incarnation: l.Incarnation, Drain: l.Drain, Health: string(l.Health), Reason: l.Reason}

@@ -35,6 +35,7 @@ func (c *clusterStore) Load(ctx context.Context) (s membership.State, err error)
 	}
 	err = c.locked("load", func(cl *cluster) error {
 		s = cl.state // its slices are never written again
+		s.Overlay = cl.overlay
 		return nil
 	})
 	return s, err
@@ -59,7 +60,7 @@ func (c *clusterStore) Declare(ctx context.Context, e membership.Edit) (membersh
 			if written = cl.state.Generation == before.Generation; written {
 				next.Head, next.Applied = cl.state.Head, cl.state.Applied
 				next.ID, next.Epoch, next.History, next.Standing = cl.state.ID, cl.state.Epoch, cl.state.History, cl.state.Standing
-				cl.state = next
+				cl.state, next.Overlay = next, cl.overlay
 				c.s.notify()
 			}
 			return nil
@@ -130,6 +131,7 @@ func (c *clusterStore) Watch(ctx context.Context, fn func(membership.State) erro
 		standing   string
 	}
 	var last mark
+	var overlay *membership.Overlay
 	return c.s.watch(ctx, func() (func() error, error) {
 		cl := c.s.clusters[c.name]
 		if cl == nil {
@@ -137,10 +139,10 @@ func (c *clusterStore) Watch(ctx context.Context, fn func(membership.State) erro
 		}
 		s := cl.state
 		now := mark{s.Position().Head, s.Generation, s.Applied, s.ID, fmt.Sprint(s.Epoch, s.Shown, s.Frozen, s.BumpedAt)}
-		if now == last {
+		if s.Overlay = cl.overlay; now == last && s.Overlay.Equal(overlay) {
 			return nil, nil
 		}
-		last = now
+		last, overlay = now, s.Overlay
 		return func() error { return fn(s) }, nil
 	})
 }

@@ -210,6 +210,18 @@ func (c *clusterStore) WatchRoll(ctx context.Context, fn func(membership.Roll) e
 	})
 }
 
+// SetOverlay writes what the leader says of the nodes' health.
+func (c *clusterStore) SetOverlay(_ context.Context, l membership.Leadership, o membership.Overlay) error {
+	return c.locked("health", func(cl *cluster) error {
+		if lead, ok := l.(*leadership); !ok || lead.s != c.s || c.s.leaders[c.name] != lead {
+			return membership.ErrNotLeader
+		}
+		cl.overlay = &membership.Overlay{Bad: slices.Clone(o.Bad)}
+		c.s.notify()
+		return nil
+	})
+}
+
 // Mark writes admission's memory under the leadership.
 func (c *clusterStore) Mark(_ context.Context, l membership.Leadership, marks []membership.Mark) error {
 	return c.locked("mark", func(cl *cluster) error {

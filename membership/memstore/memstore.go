@@ -39,6 +39,7 @@ type cluster struct {
 	chain    map[topology.Version]topology.Ref
 	live     map[string]*presence // by node
 	marks    map[string]membership.Mark
+	overlay  *membership.Overlay
 	rolls    uint64 // raised with every change of live and marks
 }
 
@@ -187,6 +188,9 @@ func (l *leadership) Resign(context.Context) error {
 func (l *leadership) end() {
 	if l.s.leaders[l.cluster] == l {
 		delete(l.s.leaders, l.cluster)
+		if cl := l.s.clusters[l.cluster]; cl != nil {
+			cl.overlay = nil
+		}
 		close(l.done)
 		l.s.notify()
 	}

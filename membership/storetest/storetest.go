@@ -88,6 +88,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"GarbageDeclared", testGarbageDeclared},
 		{"GarbageHead", testGarbageHead},
 		{"DamagedContent", testDamagedContent},
+		{"Overlay", testOverlay},
 		{"Histories", testHistories},
 	} {
 		t.Run(test.name, func(t *testing.T) {
