@@ -154,6 +154,9 @@ func (p *Picker) Pick(now time.Duration, seed uint64, exclude []*balance.Node) (
 	if p.set.Live() == 0 {
 		return balance.Ticket{}, balance.ErrNoNode
 	}
+	if p.cfg.Floor > 0 {
+		p.lift(t, int(dice.Below(uint64(len(t.leaves)))))
+	}
 	for tries := 0; tries < maxTries; tries++ {
 		total := t.total.Load()
 		if total <= 0 {
@@ -182,6 +185,15 @@ func (p *Picker) Pick(now time.Duration, seed uint64, exclude []*balance.Node) (
 func (p *Picker) Start(i int, now time.Duration) {
 	if slot := p.slots[i]; slot >= 0 {
 		p.tree.leaves[slot].server.enter(micros(now))
+	}
+}
+
+// lift raises leaf i to the floor, which rises with the mean: a leaf that others
+// have outgrown is not drawn, and so not looked at, for a long time. One random
+// leaf a pick keeps all of them there.
+func (p *Picker) lift(t *tree, i int) {
+	if least := p.limits(t).least; t.leaves[i].weight.Load() < least {
+		t.set(i, least)
 	}
 }
 

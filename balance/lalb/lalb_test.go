@@ -328,3 +328,41 @@ func BenchmarkPickDone(b *testing.B) {
 		})
 	}
 }
+
+// The floor is a part of the mean as it is now: a node whose weight was set in an
+// outage, when the mean was small, gets its share when others are well again.
+func TestFloorRises(t *testing.T) {
+	const floor, picks = 0.1, 20_000
+	set := balancetest.NewSet(t, 1, 1, 1)
+	p, err := New(set, Config{Floor: floor})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := set.Node(0)
+	now := time.Duration(0)
+	for k := range 30 { // an outage: all answer after hours
+		now += time.Second
+		tk, err := p.Pick(now, uint64(k), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tk.Done(now+10*time.Hour, success)
+	}
+	got := 0
+	for k := range picks { // a thousand a second
+		now += time.Millisecond
+		tk, err := p.Pick(now, uint64(k), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tk.Node() == slow {
+			got++
+			tk.Done(now, balance.Outcome{}) // cancelled: it learns nothing
+			continue
+		}
+		tk.Done(now+ms, success)
+	}
+	if want := floor / 3 * picks; float64(got) < 0.8*want {
+		t.Errorf("the slow node got %d of %d picks, want %.0f at least", got, picks, want)
+	}
+}

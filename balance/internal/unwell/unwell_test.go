@@ -150,6 +150,7 @@ func latencySubjects() []subject {
 		{name: "LALB", setting: "floor 0", make: lalbWith(lalb.Config{})},
 		{name: "LALB", setting: "floor 0.02", make: lalbWith(lalb.Config{Floor: 0.02})},
 		{name: "LALB", setting: "floor 0.1", make: lalbWith(lalb.Config{Floor: 0.1})},
+		{name: "LALB", setting: "floor 0.3", make: lalbWith(lalb.Config{Floor: 0.3})},
 		{name: "C3", setting: "stale 10 s", make: c3With(c3.Config{})},
 		{name: "C3", setting: "stale 1 s", make: c3With(c3.Config{Stale: time.Second})},
 		{name: "C3", setting: "never stale", make: c3With(c3.Config{Stale: -1})},
