@@ -44,6 +44,22 @@ func newKeyed(f topology.Foreign, all, live []server) *Keyed {
 	return k
 }
 
+// Rule names the way of hashing: it stands in mapping digests.
+func (k *Keyed) Rule() string {
+	return [...]string{nameFirst: "name-key", nginxTries: "nginx-hash", ipTries: "nginx-ip-hash"}[k.rule]
+}
+
+// Each yields the nodes that take part in the foreign order with what is hashed
+// of them and their weights; those that are down only take tries, which shows in
+// where keys go.
+func (k *Keyed) Each(yield func(node int, name string, weight float64)) {
+	for _, s := range k.list {
+		if s.weight > 0 {
+			yield(s.index, s.name, float64(s.weight))
+		}
+	}
+}
+
 // LocateKey returns the node of key, -1 if none takes part.
 func (k *Keyed) LocateKey(key string) int {
 	var room [1]int

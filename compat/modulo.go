@@ -35,6 +35,12 @@ func (m *Modulo) Size() int { return len(m.entries) }
 // Entry returns the node of entry i.
 func (m *Modulo) Entry(i int) int { return int(m.entries[i]) }
 
+// Owners returns the number of nodes that have an entry.
+func (m *Modulo) Owners() int { return m.owners }
+
+// Hash returns a hash that falls on entry i.
+func (m *Modulo) Hash(i int) uint64 { return uint64(i) << m.shift }
+
 // Locate returns the node of hash h, -1 if there are no entries.
 func (m *Modulo) Locate(h uint64) int {
 	if len(m.entries) == 0 {

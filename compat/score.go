@@ -136,15 +136,22 @@ func fallingBy[T cmp.Ordered](order []int, score func(i int) T) {
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(scores[b], scores[a]), a-b) })
 }
 
-// Weights returns the weight of each node that takes part, by node: 1 where the
-// rule knows none.
-func (s *Score) Weights() map[int]float64 {
-	w := make(map[int]float64, len(s.nodes))
+// SameRule reports whether both score in the same way.
+func (s *Score) SameRule(t *Score) bool { return s.rule == t.rule }
+
+// Rule names the way of scoring: it stands in mapping digests.
+func (s *Score) Rule() string {
+	return [...]string{mixed: "xorshift", crc32c: "crc32c", fnv32: "fnv1a32", logFNV64: "log-fnv1a64"}[s.rule]
+}
+
+// Each yields the nodes in the foreign order: the name that is hashed, and the
+// weight, 1 where the rule knows none.
+func (s *Score) Each(yield func(node int, name string, weight float64)) {
 	for i, n := range s.nodes {
-		w[int(n)] = 1
+		w := 1.0
 		if s.rule == logFNV64 {
-			w[int(n)] = s.weight[i]
+			w = s.weight[i]
 		}
+		yield(int(n), s.names[i], w)
 	}
-	return w
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/shardd/shardd/compat"
 	"github.com/shardd/shardd/jump"
 	"github.com/shardd/shardd/keyhash"
 	"github.com/shardd/shardd/maglev"
@@ -22,13 +23,16 @@ func build(prev *Table, t *topology.Topology) (*Table, error) {
 	}
 	table := &Table{topo: t, hash: hash, plain: hash.Plain(), replicas: int(spec.Replicas)}
 	for _, n := range t.Nodes() {
-		if n.OwnerWeight() > 0 {
+		if spec.OwnerWeight(n) > 0 {
 			table.owners++
 		}
 	}
 	b := builder{topo: t, prev: prev}
 	if err := b.engine(&table.engine); err != nil {
 		return nil, err
+	}
+	if spec.Algorithm == topology.Compat {
+		table.countOwners()
 	}
 	if table.owners > 0 && table.locate(0) < 0 {
 		return nil, fmt.Errorf("%w: nobody owns an entry, though %d nodes have weight", ErrTable, table.owners)
@@ -39,6 +43,9 @@ func build(prev *Table, t *topology.Topology) (*Table, error) {
 }
 
 func newHash(spec topology.Spec) (keyhash.Func, error) {
+	if spec.Algorithm == topology.Compat {
+		return compat.KeyHash(spec.Compat)
+	}
 	kind, err := keyhash.ParseKind(string(spec.KeyHash))
 	if err != nil {
 		return keyhash.Func{}, fmt.Errorf("key_hash: %w", err)
@@ -51,9 +58,9 @@ func (t *Table) setZones() {
 	if !t.topo.Spec().ZoneAware || t.replicas < 2 {
 		return
 	}
-	z := newZoning(t.topo.Nodes(), t.replicas)
+	z := newZoning(t.topo.Spec(), t.topo.Nodes(), t.replicas)
 	t.relaxed = z.zones < t.copies()
-	if t.kind != kindSlots {
+	if t.kind != kindSlots || t.compat() {
 		t.zoned, t.zoning = true, z
 	}
 }
@@ -65,9 +72,11 @@ type builder struct {
 }
 
 func (b *builder) engine(e *engine) (err error) {
-	ids, weights := owners(b.topo.Nodes())
 	spec := b.topo.Spec()
+	ids, weights := owners(spec, b.topo.Nodes())
 	switch spec.Algorithm {
+	case topology.Compat:
+		return b.foreign(e, spec)
 	case topology.Ring:
 		e.kind = kindRing
 		if p := b.prev; p != nil && p.kind == kindRing && p.ring.Vnodes() == spec.VNodes {
@@ -101,10 +110,10 @@ func (b *builder) engine(e *engine) (err error) {
 }
 
 // owners returns the ids and owner weights of nodes.
-func owners(nodes []topology.Node) (ids []string, weights []uint32) {
+func owners(spec topology.Spec, nodes []topology.Node) (ids []string, weights []uint32) {
 	ids, weights = make([]string, len(nodes)), make([]uint32, len(nodes))
 	for i, n := range nodes {
-		ids[i], weights[i] = n.ID, n.OwnerWeight()
+		ids[i], weights[i] = n.ID, spec.OwnerWeight(n)
 	}
 	return ids, weights
 }
@@ -187,7 +196,7 @@ func (b *builder) entries(o *topology.Object, r int) ([]uint16, error) {
 
 // owner returns the index of a node if it owns keys, else NoOwner.
 func (b *builder) owner(id string) uint16 {
-	if i := b.topo.Index(id); i >= 0 && b.topo.Node(i).OwnerWeight() > 0 {
+	if i := b.topo.Index(id); i >= 0 && b.topo.Spec().OwnerWeight(b.topo.Node(i)) > 0 {
 		return uint16(i)
 	}
 	return topology.NoOwner

@@ -18,6 +18,7 @@ const (
 	CauseRemoved    = "nodes removed"      // owned keys before, do not now
 	CauseWeights    = "weights changed"    // own keys before and now, by another weight
 	CauseZones      = "zones changed"      // stand in another zone
+	CauseLabels     = "labels changed"     // a foreign mapping hashes another text or place of them
 	CauseDetails    = "details changed"    // addresses, states, load bound: no key moves
 	CauseNone       = "no change"          // the same spec and nodes
 )
@@ -29,7 +30,7 @@ func CauseKind(prev *topology.Topology, spec topology.Spec, nodes []topology.Nod
 		return CauseCreated
 	}
 	kinds := specCauses(prev.Spec(), spec.Normal())
-	kinds = append(kinds, nodeCauses(prev, nodes)...)
+	kinds = append(kinds, nodeCauses(prev, spec.Normal(), nodes)...)
 	switch {
 	case len(kinds) > 0:
 		return strings.Join(kinds, ", ")
@@ -49,9 +50,9 @@ func specCauses(a, b topology.Spec) []string {
 			kinds = append(kinds, kind)
 		}
 	}
-	add(a.Algorithm != b.Algorithm, CauseAlgorithm)
-	add(a.Algorithm == b.Algorithm && parameters(a) != parameters(b), CauseParameters)
-	add(a.KeyHash != b.KeyHash || a.HashTag != b.HashTag, CauseKeyHash)
+	add(a.Name() != b.Name(), CauseAlgorithm)
+	add(a.Name() == b.Name() && parameters(a) != parameters(b), CauseParameters)
+	add(a.Algorithm != topology.Compat && b.Algorithm != topology.Compat && (a.KeyHash != b.KeyHash || a.HashTag != b.HashTag), CauseKeyHash)
 	add(a.Replicas != b.Replicas || a.ZoneAware != b.ZoneAware, CauseReplicas)
 	return kinds
 }
@@ -62,26 +63,30 @@ func parameters(s topology.Spec) topology.Spec {
 	return s
 }
 
-func nodeCauses(prev *topology.Topology, nodes []topology.Node) []string {
+func nodeCauses(prev *topology.Topology, spec topology.Spec, nodes []topology.Node) []string {
 	now := make(map[string]topology.Node, len(nodes))
 	for _, n := range nodes {
 		now[n.ID] = n
 	}
-	var added, removed, weights, zones bool
+	var added, removed, weights, zones, labels bool
+	before := prev.Spec()
+	foreign := before.Algorithm == topology.Compat && spec.Algorithm == topology.Compat
 	owners := 0
 	for _, was := range prev.Nodes() {
 		is := now[was.ID]
-		a, b := was.OwnerWeight(), is.OwnerWeight()
+		a, b := before.OwnerWeight(was), spec.OwnerWeight(is)
 		removed = removed || a > 0 && b == 0
 		weights = weights || a > 0 && b > 0 && a != b
 		zones = zones || a > 0 && b > 0 && was.Zone != is.Zone
+		labels = labels || foreign && a > 0 && b > 0 &&
+			(was.Position != is.Position && is.Position != 0 || spec.Compat.HashedText(was) != spec.Compat.HashedText(is))
 		added = added || a == 0 && b > 0
 		if b > 0 {
 			owners++
 		}
 	}
 	for _, n := range now {
-		if n.OwnerWeight() > 0 {
+		if spec.OwnerWeight(n) > 0 {
 			owners--
 		}
 	}
@@ -90,7 +95,7 @@ func nodeCauses(prev *topology.Topology, nodes []topology.Node) []string {
 	for _, k := range []struct {
 		is   bool
 		kind string
-	}{{added, CauseAdded}, {removed, CauseRemoved}, {weights, CauseWeights}, {zones, CauseZones}} {
+	}{{added, CauseAdded}, {removed, CauseRemoved}, {weights, CauseWeights}, {zones, CauseZones}, {labels, CauseLabels}} {
 		if k.is {
 			kinds = append(kinds, k.kind)
 		}

@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/shardd/shardd/internal/splitmix"
@@ -26,6 +25,18 @@ func (l *lister) list(h uint64) []int {
 	} else {
 		l.buf = l.t.AppendReplicas(l.buf[:0], h, l.copies)
 	}
+	for i, x := range l.buf {
+		l.buf[i] = l.at[x]
+	}
+	return l.buf
+}
+
+// byKey is list for a key.
+func (l *lister) byKey(key string) []int {
+	if l.t.kind != kindKeyed {
+		return l.list(l.t.Hash(key))
+	}
+	l.buf = l.t.AppendNodes(l.buf[:0], key, l.copies)
 	for i, x := range l.buf {
 		l.buf[i] = l.at[x]
 	}
@@ -90,9 +101,12 @@ func (c *comparison) entries() *sheet {
 	l := newLedger(c.roster)
 	a, b := c.listers()
 	book := c.pair(l, a, b)
-	n := c.from.slotCount()
+	n, hash := c.from.slotCount(), func(i int) uint64 { return slotPieces(c.from.slotCount()).end(i) }
+	if c.from.kind == kindModulo {
+		n, hash = c.from.foreign.Modulo.Size(), c.from.foreign.Modulo.Hash
+	}
 	for i := range n {
-		h := slotPieces(n).end(i)
+		h := hash(i)
 		book(units{lo: 1}, h, h)
 	}
 	return l.sheet(float64(n), c.o.MaxFlows)
@@ -128,7 +142,7 @@ func (c *comparison) sampleKeys() int {
 	}
 	asked := 1
 	for _, t := range []*Table{c.from, c.to} {
-		if t.hrw != nil {
+		if t.kind == kindHRW || t.kind == kindScore || t.kind == kindKeyed {
 			asked = max(asked, t.owners)
 		}
 	}
@@ -143,16 +157,15 @@ func (c *comparison) sample() *sheet {
 	book := c.pair(l, a, b)
 	n := c.sampleKeys()
 	draw := splitmix.Source(sampleSeed)
-	same := c.from.hash.Kind() == c.to.hash.Kind()
-	var text []byte
+	same := c.from.hash.SameHash(c.to.hash) && c.from.kind != kindKeyed && c.to.kind != kindKeyed
 	for range n {
 		h := draw.Next()
-		k := h
-		if !same {
-			text = fmt.Appendf(text[:0], "%016x", h)
-			h, k = c.from.HashBytes(text), c.to.HashBytes(text)
+		if same {
+			book(units{lo: 1}, h, h)
+			continue
 		}
-		book(units{lo: 1}, h, k)
+		text := keyText(h)
+		l.lists(units{lo: 1}, a.byKey(text), b.byKey(text))
 	}
 	s := l.sheet(float64(n), c.o.MaxFlows)
 	s.optimal = false

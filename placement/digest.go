@@ -30,6 +30,9 @@ const probeSeed = 0x70726f6265
 //	jump        variant, owner of every bucket, 64 probes
 //	rendezvous  weight (4 bytes) of every owner, then 64 probes, or with a table
 //	            the owner of every entry
+//	compat      instead of key hash and tag the engine's name and the hash's; then
+//	            as ring or slots, or the owner of every entry or bucket, or the
+//	            owners with the texts that are hashed and weights, and 64 probes
 //
 // Texts have their length in 4 bytes before them, numbers are big-endian, 0xffff
 // is nobody. Every field has one length or states it, so no two mappings write
@@ -39,8 +42,13 @@ func (t *Table) mappingDigest() topology.Digest {
 	w.text(mappingMagic)
 	spec := t.topo.Spec()
 	w.text(string(spec.Algorithm))
-	w.text(string(spec.KeyHash))
-	w.text(spec.HashTag)
+	if t.compat() {
+		w.text(foreignEngines[t.kind])
+		w.text(t.hash.String())
+	} else {
+		w.text(string(spec.KeyHash))
+		w.text(spec.HashTag)
+	}
 	for _, key := range []string{"", "a", "{b}c", "d{e}f", "0123456789abcdef", "key:000000000001 of the shardd mapping digest"} {
 		w.u64(t.hash.Sum(key))
 	}
@@ -49,7 +57,7 @@ func (t *Table) mappingDigest() topology.Digest {
 	w.flag(zones)
 	w.u32(uint32(t.owners))
 	for _, n := range t.topo.Nodes() {
-		if n.OwnerWeight() == 0 {
+		if spec.OwnerWeight(n) == 0 {
 			continue
 		}
 		w.text(n.ID)
@@ -68,7 +76,7 @@ func (t *Table) numberOwners() []int {
 	next := 0
 	for i, n := range t.topo.Nodes() {
 		number[i] = -1
-		if n.OwnerWeight() > 0 {
+		if t.topo.Spec().OwnerWeight(n) > 0 {
 			number[i] = next
 			next++
 		}
@@ -95,7 +103,7 @@ func (t *Table) digestEngine(w *digestWriter) {
 		o := t.topo.Object(topology.KindSlots)
 		w.u32(uint32(o.Size()))
 		for row := range o.Rows() {
-			for _, owner := range t.ownersIn(o, row) {
+			for _, owner := range t.ownersIn(o, row) { // a row a replica, under redis-slots one
 				w.owner(owner)
 			}
 		}
@@ -110,6 +118,8 @@ func (t *Table) digestEngine(w *digestWriter) {
 	case kindHRW:
 		t.digestWeights(w)
 		t.probe(w)
+	default:
+		t.digestForeign(w)
 	}
 }
 

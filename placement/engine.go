@@ -1,6 +1,9 @@
 package placement
 
 import (
+	"fmt"
+
+	"github.com/shardd/shardd/compat"
 	"github.com/shardd/shardd/jump"
 	"github.com/shardd/shardd/maglev"
 	"github.com/shardd/shardd/rendezvous"
@@ -18,6 +21,11 @@ const (
 	kindJump
 	kindHRW
 	kindHRWTable
+	// Those that only foreign mappings have; others of them are rings and slots.
+	kindModulo
+	kindList
+	kindScore
+	kindKeyed
 )
 
 // engine is the algorithm of a table: one pointer is set, and kind says which.
@@ -31,6 +39,7 @@ type engine struct {
 	jump     *jump.Table
 	hrw      *rendezvous.HRW
 	hrwTable *rendezvous.Table
+	foreign  *compat.Mapping
 }
 
 func (e *engine) locate(h uint64) int {
@@ -45,10 +54,27 @@ func (e *engine) locate(h uint64) int {
 		return e.jump.Locate(h)
 	case kindHRW:
 		return e.hrw.Locate(h)
-	default:
+	case kindHRWTable:
 		return e.hrwTable.Locate(h)
 	}
+	return e.locateForeign(h)
 }
+
+// locateForeign is a function of its own so that the native cases stay few.
+func (e *engine) locateForeign(h uint64) int {
+	switch e.kind {
+	case kindModulo:
+		return e.foreign.Modulo.Locate(h)
+	case kindList:
+		return e.foreign.Jump.Locate(h)
+	case kindScore:
+		return e.foreign.Score.Locate(h)
+	}
+	return e.foreign.Keyed.LocateKey(keyText(h))
+}
+
+// keyText is the key that stands for hash h where keys, not hashes, are mapped.
+func keyText(h uint64) string { return fmt.Sprintf("%016x", h) }
 
 // prefer is the algorithm's own preference order.
 func (e *engine) prefer(dst []int, h uint64, n int) []int {
@@ -63,9 +89,16 @@ func (e *engine) prefer(dst []int, h uint64, n int) []int {
 		return e.jump.AppendReplicas(dst, h, n)
 	case kindHRW:
 		return e.hrw.AppendReplicas(dst, h, n)
-	default:
+	case kindHRWTable:
 		return e.hrwTable.AppendReplicas(dst, h, n)
+	case kindModulo:
+		return e.foreign.Modulo.AppendReplicas(dst, h, n)
+	case kindList:
+		return e.foreign.Jump.AppendReplicas(dst, h, n)
+	case kindScore:
+		return e.foreign.Score.AppendReplicas(dst, h, n)
 	}
+	return e.foreign.Keyed.AppendKey(dst, keyText(h), n)
 }
 
 // slotCount is the size of the table that the mapping consists of, 0 for none.

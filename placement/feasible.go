@@ -1,6 +1,10 @@
 package placement
 
-import "github.com/shardd/shardd/topology"
+import (
+	"fmt"
+
+	"github.com/shardd/shardd/topology"
+)
 
 // Check says why the version after prev (nil for the first) that d asks for
 // would be refused, with Update's errors, or returns nil: for those who accept a
@@ -8,10 +12,13 @@ import "github.com/shardd/shardd/topology"
 // by law once d.Validate has passed, as in rings, Jump, exact rendezvous, and
 // tables with an entry or more for each node, that costs O(n); the rest costs
 // what New and Update cost. A prev that cannot be built is left to whoever
-// builds it.
+// builds it. Foreign mappings that are for planning are refused with ErrPlanOnly.
 func Check(prev *topology.Topology, d topology.Declared) error {
 	if err := d.Validate(); err != nil {
 		return err
+	}
+	if s := d.Spec.Normal(); s.Algorithm == topology.Compat && !s.Compat.Live() {
+		return &topology.FieldError{Path: "compat.mode", Err: fmt.Errorf("%w: %s; compare it with what shall come (migrate plan --from FILE --to FILE), and publish that", ErrPlanOnly, describeForeign(s.Compat))}
 	}
 	if lawful(d.Spec.Normal(), d.Nodes) || prev != nil && prev.Cluster() != d.Cluster {
 		return nil

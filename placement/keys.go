@@ -57,10 +57,10 @@ func (k *keyCount) add(key string) {
 	k.Total++
 	var a, b []int
 	if k.a != nil && k.a.copies > 0 {
-		a = k.a.list(k.a.t.Hash(key))
+		a = k.a.byKey(key)
 	}
 	if k.b.copies > 0 {
-		b = k.b.list(k.b.t.Hash(key))
+		b = k.b.byKey(key)
 	}
 	entered := 0
 	for _, x := range b {

@@ -106,6 +106,15 @@ func (l *ledger) set(amount units, a, b []int) {
 	}
 }
 
+// lists books keys whose nodes were those of a and are those of b.
+func (l *ledger) lists(amount units, a, b []int) {
+	if len(a) == 1 && len(b) == 1 {
+		l.one(amount, a[0], b[0])
+		return
+	}
+	l.set(amount, a, b)
+}
+
 // pair puts unchanged nodes that enter, and changed nodes that leave, first.
 func (l *ledger) pair() {
 	if len(l.entering) < 2 && len(l.leaving) < 2 {

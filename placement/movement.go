@@ -57,26 +57,35 @@ func methodFor(from, to *Table) Method {
 	switch {
 	case from == nil || from.owners == 0 || to.owners == 0:
 		return MethodNone
-	case from.hash.Kind() != to.hash.Kind():
+	case from.kind == kindKeyed || to.kind == kindKeyed:
+		return sampleOrIdentical(from, to)
+	case !from.hash.SameHash(to.hash):
 		return lawOrSample(from, to)
 	case sameTable(from, to):
 		return MethodTable
 	case from.hash.Few():
 		return MethodEnumeration
 	case from.pieces() != nil && to.pieces() != nil:
-		if from.algorithm() == topology.Ring && to.algorithm() == topology.Ring {
+		if from.kind == kindRing && to.kind == kindRing {
 			return MethodArcs
 		}
 		return MethodBreakpoints
 	case from.copies() > 1 || to.copies() > 1:
-		if from.Digest() == to.Digest() {
-			return MethodIdentical
-		}
-		return MethodSample
+		return sampleOrIdentical(from, to)
+	case from.kind == kindModulo && to.kind == kindModulo:
+		return MethodResidues
 	case sameLaw(from, to):
 		return MethodFormula
 	}
 	return MethodIndependent
+}
+
+// sampleOrIdentical is the method where keys have to be looked up.
+func sampleOrIdentical(from, to *Table) Method {
+	if from.Digest() == to.Digest() {
+		return MethodIdentical
+	}
+	return MethodSample
 }
 
 // lawOrSample is the method for two mappings that know nothing of each other:
@@ -91,13 +100,16 @@ func lawOrSample(from, to *Table) Method {
 // countable reports whether the share of copies of each node can be had exactly
 // or by a law.
 func (t *Table) countable() bool {
-	return t.copies() == 1 || t.pieces() != nil || t.hash.Few()
+	return t.copies() == 1 || t.pieces() != nil || t.hash.Few() || t.kind == kindModulo
 }
 
 // sameTable reports whether both are tables of one size whose entries are
 // equally likely: always so for 64-bit hashes, for crc16 if its 16,384 slots
 // fall evenly on the table's.
 func sameTable(from, to *Table) bool {
+	if from.kind == kindModulo || to.kind == kindModulo {
+		return from.kind == to.kind && from.foreign.Modulo.Size() == to.foreign.Modulo.Size() && !from.hash.Few()
+	}
 	n := from.slotCount()
 	return n > 0 && n == to.slotCount() && (!from.hash.Few() || evenSlots%n == 0)
 }
@@ -109,7 +121,20 @@ const evenSlots = 16384
 // jump, so that a formula joins them.
 func sameLaw(from, to *Table) bool {
 	a, b := from.topo.Spec(), to.topo.Spec()
+	switch {
+	case from.kind == kindScore && to.kind == kindScore:
+		return from.foreign.Score.SameRule(to.foreign.Score) && sameTexts(from.topo, to.topo)
+	case from.classicJump() && to.classicJump():
+		return true
+	case from.compat() || to.compat():
+		return false
+	}
 	return a.Algorithm == b.Algorithm && a.JumpVariant == b.JumpVariant
+}
+
+// classicJump reports whether the mapping is the published Jump, native or not.
+func (t *Table) classicJump() bool {
+	return t.kind == kindList || t.kind == kindJump && t.topo.Spec().JumpVariant == topology.JumpClassic
 }
 
 // sheet works the movement out by the chosen method.
@@ -124,10 +149,13 @@ func (c *comparison) sheet() *sheet {
 	case MethodArcs, MethodBreakpoints:
 		return c.merged()
 	case MethodFormula:
-		if c.to.algorithm() == topology.Jump {
+		switch c.to.kind {
+		case kindJump, kindList:
 			return jumpMovement(c.roster, c.from.buckets(c.roster.fromAt), c.to.buckets(c.roster.toAt), c.o.MaxFlows)
 		}
 		return hrwMovement(c.roster, c.o.MaxFlows)
+	case MethodResidues:
+		return residues(c.roster, c.from.moduloOwners(c.roster.fromAt), c.to.moduloOwners(c.roster.toAt), c.o.MaxFlows)
 	case MethodIndependent:
 		return c.independent()
 	case MethodIdentical:

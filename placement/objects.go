@@ -13,7 +13,7 @@ import (
 // objects makes the tables of next, refilled or seeded from prev.
 func objects(prev *Table, next *topology.Topology, replace map[string]string) ([]*topology.Object, error) {
 	r := refill{prev: prev, next: next, replace: replace}
-	r.ids, r.weights = owners(next.Nodes())
+	r.ids, r.weights = owners(next.Spec(), next.Nodes())
 	var o *topology.Object
 	var err error
 	switch next.Spec().Algorithm {
@@ -23,6 +23,10 @@ func objects(prev *Table, next *topology.Topology, replace map[string]string) ([
 		o, err = r.slots()
 	case topology.Jump:
 		o, err = r.jump()
+	case topology.Compat:
+		if next.Spec().Compat.Mode == topology.ModeRedisSlots {
+			o, err = r.redisSlots()
+		}
 	}
 	if err != nil || o == nil {
 		return nil, err
@@ -63,7 +67,7 @@ func (r *refill) slots() (*topology.Object, error) {
 	var zones []uint16
 	if spec.ZoneAware && replicas > 1 {
 		zones = make([]uint16, len(r.ids))
-		numberZones(r.next.Nodes(), zones)
+		numberZones(spec, r.next.Nodes(), zones)
 	}
 	var prev slots.Rows
 	if seed := r.seed(topology.KindSlots, replicas, size); seed != nil {
@@ -174,7 +178,7 @@ func (r *refill) seed(k topology.Kind, rows, size int) []uint16 {
 	if o := r.prev.topo.Object(k); o != nil && o.Size() == size {
 		return keptOrNil(r.renumber(o, rows))
 	}
-	if r.prev.hash.Kind() != hashOf(r.next).Kind() {
+	if !r.prev.hash.SameHash(hashOf(r.next)) {
 		return nil
 	}
 	return keptOrNil(r.cut(rows, size))

@@ -12,13 +12,14 @@ type roster struct {
 	fromAt   []int  // roster index of each node of the topology before
 	toAt     []int  // and of the one after
 	from, to []node // by roster index; zero where a node is not in that topology
-	changed  []bool // present on one side only, or another weight, or another zone that counts
+	changed  []bool // present on one side only, or another weight, or another zone or label that counts
 }
 
 // node is what a mapping depends on.
 type node struct {
 	weight uint32 // as owner
 	zone   string
+	text   string // what a foreign mapping hashes of it
 	there  bool
 }
 
@@ -30,12 +31,16 @@ func newRoster(from, to *topology.Topology) *roster {
 		before, zones = from.Nodes(), zones || from.Spec().ZoneAware
 	}
 	r := &roster{ids: unionOfIDs(before, to.Nodes())}
-	r.from, r.fromAt = r.place(before)
-	r.to, r.toAt = r.place(to.Nodes())
+	spec := to.Spec()
+	r.to, r.toAt = r.place(spec, to.Nodes())
+	if from != nil {
+		spec = from.Spec()
+	}
+	r.from, r.fromAt = r.place(spec, before)
 	r.changed = make([]bool, len(r.ids))
 	for i, a := range r.from {
 		b := r.to[i]
-		r.changed[i] = a.weight != b.weight || zones && a.there && b.there && a.zone != b.zone
+		r.changed[i] = a.weight != b.weight || a.there && b.there && (zones && a.zone != b.zone || a.text != b.text)
 	}
 	return r
 }
@@ -52,14 +57,17 @@ func unionOfIDs(a, b []topology.Node) []string {
 }
 
 // place puts nodes, sorted by ID, into the roster's order and says where.
-func (r *roster) place(nodes []topology.Node) (placed []node, at []int) {
+func (r *roster) place(spec topology.Spec, nodes []topology.Node) (placed []node, at []int) {
 	placed, at = make([]node, len(r.ids)), make([]int, len(nodes))
 	j := 0
 	for i, n := range nodes {
 		for r.ids[j] != n.ID {
 			j++
 		}
-		placed[j], at[i] = node{n.OwnerWeight(), n.Zone, true}, j
+		placed[j], at[i] = node{weight: spec.OwnerWeight(n), zone: n.Zone, there: true}, j
+		if spec.Algorithm == topology.Compat {
+			placed[j].text = spec.Compat.HashedText(n)
+		}
 	}
 	return placed, at
 }

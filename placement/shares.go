@@ -43,11 +43,16 @@ func (t *Table) heldShares() []float64 {
 	case p != nil:
 		walk(p, func(first, last uint64, i int) { book(width(first, last), l.piece(i, last)) })
 		total = 1 << 64
-	case t.copies() == 1:
+	case t.kind == kindModulo:
+		for i := range t.foreign.Modulo.Size() {
+			book(units{lo: 1}, l.list(t.foreign.Modulo.Hash(i)))
+			total++
+		}
+	case t.copies() == 1 && t.kind != kindKeyed:
 		return t.lawShares()
 	default:
 		draw := splitmix.Source(sampleSeed)
-		for range minSample {
+		for range minSample { // a keyed mapping takes the hash for a text
 			book(units{lo: 1}, l.list(draw.Next()))
 		}
 		total = minSample
@@ -58,12 +63,15 @@ func (t *Table) heldShares() []float64 {
 // lawShares is the share that the hash's law gives each node: of the buckets
 // under jump, of the weights under rendezvous.
 func (t *Table) lawShares() []float64 {
+	if t.compat() {
+		return t.foreignShares()
+	}
 	if t.kind == kindJump {
-		share, _ := bucketShares(t.ownersIn(t.topo.Object(topology.KindJump), 0), t.Len())
+		share, _ := bucketShares(t.bucketOwners(), t.Len())
 		return share
 	}
 	share := make([]float64, t.Len())
-	_, weights := owners(t.topo.Nodes())
+	_, weights := owners(t.topo.Spec(), t.topo.Nodes())
 	for i, w := range weights {
 		share[i] = float64(w)
 	}
@@ -74,7 +82,7 @@ func (t *Table) lawShares() []float64 {
 // asks for: 1 is perfect balance, 0 means that no node owns anything. It costs
 // what Shares does.
 func (t *Table) Peak() float64 {
-	_, weights := owners(t.topo.Nodes())
+	_, weights := owners(t.topo.Spec(), t.topo.Nodes())
 	total := 0.0
 	for _, w := range weights {
 		total += float64(w)
@@ -111,9 +119,21 @@ func (t *Table) ownersIn(o *topology.Object, row int) []int {
 	return list
 }
 
+// bucketOwners returns the owner of every bucket under Jump, -1 for a hole.
+func (t *Table) bucketOwners() []int {
+	if t.kind != kindList {
+		return t.ownersIn(t.topo.Object(topology.KindJump), 0)
+	}
+	list := make([]int, len(t.foreign.Jump.Buckets()))
+	for b, o := range t.foreign.Jump.Buckets() {
+		list[b] = int(o)
+	}
+	return list
+}
+
 // buckets returns the owner of every jump bucket as a roster index, -1 for a hole.
 func (t *Table) buckets(at []int) []int {
-	owners := t.ownersIn(t.topo.Object(topology.KindJump), 0)
+	owners := t.bucketOwners()
 	for b, o := range owners {
 		if o >= 0 {
 			owners[b] = at[o]

@@ -21,6 +21,9 @@ var (
 	// ErrTable: the topology's table does not fit its spec or its nodes. Keep
 	// the topology you have; the publisher is at fault.
 	ErrTable = errors.New("placement: table does not fit the topology")
+	// ErrPlanOnly: the foreign mapping is known for planning away from it, not
+	// to be published or routed with.
+	ErrPlanOnly = errors.New("placement: mapping is for planning only")
 )
 
 // Placer is a mapping from 64-bit key hash to node index. The algorithms' own
@@ -104,10 +107,32 @@ func (t *Table) Locate(h uint64) int { return t.locate(h) }
 
 // Owner returns the index of the node that owns key, or ErrNoNodes.
 func (t *Table) Owner(key string) (int, error) {
-	if i := t.Locate(t.Hash(key)); i >= 0 {
-		return i, nil
+	i := -1
+	if t.kind == kindKeyed {
+		i = t.foreign.Keyed.LocateKey(key)
+	} else {
+		i = t.Locate(t.Hash(key))
 	}
-	return -1, ErrNoNodes
+	if i < 0 {
+		return -1, ErrNoNodes
+	}
+	return i, nil
+}
+
+// AppendNodes appends the first n nodes of key's preference order to dst: under
+// every mapping, also one that maps keys and not hashes; under all others it is
+// AppendReplicas of the key's hash.
+func (t *Table) AppendNodes(dst []int, key string, n int) []int {
+	switch {
+	case t.kind != kindKeyed:
+		return t.AppendReplicas(dst, t.Hash(key), n)
+	case t.zoned && n > 1: // the whole order: this is for planning
+		base := len(dst)
+		dst = t.foreign.Keyed.AppendKey(dst, key, t.owners)
+		t.zoning.arrange(dst[base:], min(n, len(t.zoning.levels)))
+		return dst[:min(len(dst), base+n)]
+	}
+	return t.foreign.Keyed.AppendKey(dst, key, n)
 }
 
 // AppendReplicas appends the first n nodes of h's preference order to dst: all

@@ -37,6 +37,7 @@ func Update(prev *Table, d topology.Draft) (*Table, error) {
 // UpdateWith is Update with options.
 func UpdateWith(prev *Table, d topology.Draft, o UpdateOptions) (*Table, error) {
 	d.Objects, d.Mapping, d.Parent = nil, topology.Digest{}, topology.Digest{}
+	d.Nodes = keepPositions(prev.topology(), d)
 	if prev != nil {
 		d.Parent = prev.topo.Digest()
 	}
@@ -78,12 +79,12 @@ func finish(prev *Table, d topology.Draft) (*Table, error) {
 // checkOwners refuses a table under which a node with weight owns nothing. nodes
 // are the draft's, for the error's path.
 func (t *Table) checkOwners(nodes []topology.Node) error {
-	if t.pieces() == nil && !t.hash.Few() {
-		return nil // by law every node owns what its weight asks for
+	if t.compat() || t.pieces() == nil && !t.hash.Few() {
+		return nil // by law, or the foreign mapping is what it is every node owns what its weight asks for
 	}
 	for i, share := range t.Shares() {
 		n := t.topo.Node(i)
-		if n.OwnerWeight() == 0 || share > 0 {
+		if t.topo.Spec().OwnerWeight(n) == 0 || share > 0 {
 			continue
 		}
 		at := slices.IndexFunc(nodes, func(m topology.Node) bool { return m.ID == n.ID })
@@ -137,5 +138,5 @@ func owns(t *topology.Topology, id string) bool {
 		return false
 	}
 	i := t.Index(id)
-	return i >= 0 && t.Node(i).OwnerWeight() > 0
+	return i >= 0 && t.Spec().OwnerWeight(t.Node(i)) > 0
 }

@@ -15,9 +15,9 @@ type zoning struct {
 	zones  int      // zones with owners
 }
 
-func newZoning(nodes []topology.Node, replicas int) zoning {
+func newZoning(spec topology.Spec, nodes []topology.Node, replicas int) zoning {
 	z := zoning{zone: make([]uint16, len(nodes))}
-	sizes := numberZones(nodes, z.zone)
+	sizes := numberZones(spec, nodes, z.zone)
 	z.zones = len(sizes)
 	for level := 0; len(z.levels) < replicas; level++ {
 		open := 0
@@ -36,7 +36,7 @@ func newZoning(nodes []topology.Node, replicas int) zoning {
 
 // numberZones writes each node's zone as a number from 0, in the order of the
 // nodes, and returns how many owners each zone with owners has.
-func numberZones(nodes []topology.Node, zone []uint16) map[uint16]int {
+func numberZones(spec topology.Spec, nodes []topology.Node, zone []uint16) map[uint16]int {
 	numbers := make(map[string]uint16)
 	sizes := make(map[uint16]int)
 	for i, n := range nodes {
@@ -46,7 +46,7 @@ func numberZones(nodes []topology.Node, zone []uint16) map[uint16]int {
 			numbers[n.Zone] = z
 		}
 		zone[i] = z
-		if n.OwnerWeight() > 0 {
+		if spec.OwnerWeight(n) > 0 {
 			sizes[z]++
 		}
 	}

@@ -26,6 +26,7 @@ const (
 	tagCause
 	tagPositions
 	tagSlotRanges
+	tagTransition
 )
 
 // Tags of the spec's fields.
@@ -73,6 +74,7 @@ func (t *Topology) encode() []byte {
 	w.bytesField(tagCause, encodeCause(t.d.Cause))
 	w.bytesField(tagPositions, encodePositions(t.d.Nodes))
 	w.bytesField(tagSlotRanges, encodeSlotRanges(t.d.Nodes))
+	w.bytesField(tagTransition, encodeTransition(t.d.Transition))
 	return w.b
 }
 
@@ -158,7 +160,7 @@ func Decode(b []byte) (*Topology, error) {
 	return t, nil
 }
 
-var topologyTags = []uint64{tagCluster, tagID, tagHistory, tagEpoch, tagSeq, tagParent, tagSpec, tagNodes, tagRefs, tagMapping, tagCause, tagPositions, tagSlotRanges}
+var topologyTags = []uint64{tagCluster, tagID, tagHistory, tagEpoch, tagSeq, tagParent, tagSpec, tagNodes, tagRefs, tagMapping, tagCause, tagPositions, tagSlotRanges, tagTransition}
 
 func decodeFields(b []byte) (d Draft, refs []ObjectRef, err error) {
 	r := &reader{b: b}
@@ -190,6 +192,8 @@ func decodeFields(b []byte) (d Draft, refs []ObjectRef, err error) {
 			decodePositions(p, d.Nodes)
 		case tagSlotRanges:
 			decodeSlotRanges(p, d.Nodes)
+		case tagTransition:
+			d.Transition = decodeTransition(p)
 		}
 	})
 	return d, refs, r.err

@@ -71,9 +71,8 @@ func validateForeign(f Foreign, nodes []Node) error {
 		text[label] = i
 	}
 	if f.Mode == ModeRedisSlots {
-		if _, _, err := SlotLayout(nodes); err != nil {
-			return err
-		}
+		_, _, err := SlotLayout(nodes)
+		return err
 	}
 	return nil
 }
@@ -128,8 +127,9 @@ func (f Foreign) HashedText(n Node) string {
 const RedisSlots = 16_384
 
 // SlotLayout returns the owner of each of the 16384 slots that the nodes name in
-// Slots, as an index into nodes, and whether any node names some. If one does,
-// together they must name every slot once. Errors are *FieldError.
+// Slots, as an index into nodes or NoOwner, and whether any node names some. A
+// slot that two nodes name is refused with a *FieldError; one that no node names
+// is not: the node that had it may be gone since the layout was taken.
 func SlotLayout(nodes []Node) (owner []uint16, given bool, err error) {
 	owner = slices.Repeat([]uint16{NoOwner}, RedisSlots)
 	for i, n := range nodes {
@@ -138,9 +138,6 @@ func SlotLayout(nodes []Node) (owner []uint16, given bool, err error) {
 			continue
 		}
 		given = true
-		if n.OwnerWeight() == 0 {
-			return nil, true, fieldErr(path, "node %q of weight %d (%s) cannot hold slots", n.ID, n.Weight, n.State)
-		}
 		for _, part := range strings.FieldsFunc(n.Slots, func(r rune) bool { return r == ' ' || r == ',' }) {
 			first, last, ok := parseRange(part)
 			if !ok {
@@ -153,9 +150,6 @@ func SlotLayout(nodes []Node) (owner []uint16, given bool, err error) {
 				owner[s] = uint16(i)
 			}
 		}
-	}
-	if s := slices.Index(owner, NoOwner); given && s >= 0 {
-		return nil, true, fieldErr("nodes", "slot %d belongs to no node; name all %d slots, or none", s, RedisSlots)
 	}
 	return owner, given, nil
 }

@@ -28,7 +28,8 @@ type delta struct {
 	edited       bool   // tables is what the target refers to
 	tables       []tableEdit
 	mapping      *Digest
-	cause        Cause // of the target
+	cause        Cause       // of the target
+	transition   *Transition // of the target
 }
 
 // Diff returns the delta from base to target. The error says that they are of
@@ -40,7 +41,7 @@ func Diff(base, target *Topology) (*Delta, error) {
 		return nil, fmt.Errorf("topology: no delta from version %s of cluster %s (%s) to %s of %s (%s): they are different clusters",
 			base.d.Version, base.d.Cluster, base.d.ID, target.d.Version, target.d.Cluster, target.d.ID)
 	}
-	d := delta{base: base.digest, target: target.digest, seq: target.d.Version.Seq, cause: target.d.Cause}
+	d := delta{base: base.digest, target: target.digest, seq: target.d.Version.Seq, cause: target.d.Cause, transition: target.d.Transition}
 	if target.d.History != base.d.History {
 		d.history = target.d.History
 	}
@@ -114,6 +115,9 @@ func (d *Delta) Apply(base *Topology) (*Topology, []*Object, error) {
 	if d.d.edited {
 		refs, objects = d.d.applyTables(base)
 	}
+	if x := d.d.transition; x != nil {
+		objects = x.amongBefore(objects, base)
+	}
 	t, err := build(draft, refs)
 	if err != nil {
 		return nil, nil, corrupt(err)
@@ -129,6 +133,9 @@ func (d *delta) draft(base *Topology) Draft {
 	t := base.d
 	t.Objects = nil
 	t.Version.Seq, t.Cause, t.Parent = d.seq, d.cause, base.digest
+	if t.Transition = d.transition.clone(); t.Transition != nil {
+		t.Transition.Tables = nil
+	}
 	if d.history != 0 {
 		t.History = d.history
 	}

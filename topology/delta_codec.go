@@ -24,6 +24,7 @@ const (
 	tagDeltaCause
 	tagDeltaPositions
 	tagDeltaSlotRanges
+	tagDeltaTransition
 )
 
 func (d *delta) encode() []byte {
@@ -57,6 +58,7 @@ func (d *delta) encode() []byte {
 	w.bytesField(tagDeltaCause, encodeCause(d.cause))
 	w.bytesField(tagDeltaPositions, encodePositions(d.put))
 	w.bytesField(tagDeltaSlotRanges, encodeSlotRanges(d.put))
+	w.bytesField(tagDeltaTransition, encodeTransition(d.transition))
 	return w.b
 }
 
@@ -117,7 +119,7 @@ func DecodeDelta(b []byte) (*Delta, error) {
 
 var deltaTags = []uint64{tagDeltaBase, tagDeltaTarget, tagDeltaHistory, tagDeltaEpoch, tagDeltaSeq, tagDeltaParent,
 	tagDeltaSpec, tagDeltaRemoved, tagDeltaPut, tagDeltaTables, tagDeltaMapping, tagDeltaCause,
-	tagDeltaPositions, tagDeltaSlotRanges}
+	tagDeltaPositions, tagDeltaSlotRanges, tagDeltaTransition}
 
 func decodeDelta(b []byte) (d delta, err error) {
 	r := &reader{b: b}
@@ -158,6 +160,8 @@ func decodeDelta(b []byte) (d delta, err error) {
 			d.cause = decodeCause(p)
 		case tagDeltaPositions:
 			decodePositions(p, d.put)
+		case tagDeltaTransition:
+			d.transition = decodeTransition(p)
 		case tagDeltaSlotRanges:
 			decodeSlotRanges(p, d.put)
 		}

@@ -211,11 +211,12 @@ func (t *Topology) MarshalJSON() ([]byte, error) {
 		Parent    Digest    `json:"parent"`
 		Mapping   Digest    `json:"mapping"`
 		specJSON
-		Nodes  []Node      `json:"nodes"`
-		Tables []ObjectRef `json:"tables,omitempty"`
-		Cause  Cause       `json:"cause"`
+		Nodes      []Node          `json:"nodes"`
+		Tables     []ObjectRef     `json:"tables,omitempty"`
+		Cause      Cause           `json:"cause"`
+		Transition *transitionJSON `json:"transition,omitempty"`
 	}{t.d.Cluster, t.d.ID, t.d.Version, t.d.History, t.digest, t.d.Parent, t.d.Mapping,
-		t.d.Spec.view(), nodes, t.refs, t.d.Cause})
+		t.d.Spec.view(), nodes, t.refs, t.d.Cause, t.d.Transition.view()})
 }
 
 // strictJSON reads exactly one JSON value without unknown fields.

@@ -12,13 +12,14 @@ var savedMagic = []byte("shardd-topology\n\x01")
 // refers to, and a digest over all of it. The topology must be Complete.
 func (t *Topology) MarshalSaved() ([]byte, error) {
 	if !t.Complete() {
-		return nil, fmt.Errorf("%w: %d of %d attached; attach all before saving version %s", ErrMissingObject, len(t.d.Objects), len(t.refs), t.d.Version)
+		return nil, fmt.Errorf("%w: %d of %d attached; attach all before saving version %s", ErrMissingObject, len(t.Objects()), len(t.Refs()), t.d.Version)
 	}
 	w := writer{b: slices.Clone(savedMagic)}
 	w.uvarint(uint64(len(t.encoded)))
 	w.b = append(w.b, t.encoded...)
-	w.uvarint(uint64(len(t.d.Objects)))
-	for _, o := range t.d.Objects {
+	objects := t.Objects()
+	w.uvarint(uint64(len(objects)))
+	for _, o := range objects {
 		w.uvarint(uint64(len(o.encoded)))
 		w.b = append(w.b, o.encoded...)
 	}

@@ -29,6 +29,8 @@ type Draft struct {
 	Objects []*Object // tables, at most one of a kind
 	Mapping Digest    // digest of what Locate reads; set by package placement
 	Cause   Cause
+	// Transition is the change of owners that is made in steps, nil = none.
+	Transition *Transition
 }
 
 // Topology is one immutable version of a cluster: spec, nodes sorted by ID,
@@ -54,6 +56,12 @@ func New(d Draft) (*Topology, error) {
 	for i, o := range d.Objects {
 		refs[i] = o.Ref()
 	}
+	if x := d.Transition; x != nil {
+		if slices.Contains(x.Tables, nil) {
+			return nil, fieldErr("transition.tables", "one of %d objects is nil", len(x.Tables))
+		}
+		d.Transition = x.normalise()
+	}
 	return build(d, refs)
 }
 
@@ -68,17 +76,17 @@ func build(d Draft, refs []ObjectRef) (*Topology, error) {
 	if err := ValidateNodes(d.Spec, d.Nodes); err != nil {
 		return nil, err
 	}
-	for i, r := range refs {
-		if r.Kind < 1 || r.Kind > maxKind {
-			return nil, fieldUnknown("objects", "unknown object kind %d", r.Kind)
-		}
-		if i > 0 && refs[i-1].Kind >= r.Kind {
-			return nil, fieldErr("objects", "kind %s after kind %s: want each kind once, ascending", r.Kind, refs[i-1].Kind)
-		}
+	if err := checkRefs("objects", refs); err != nil {
+		return nil, err
 	}
 	d.Nodes = slices.Clone(d.Nodes)
 	slices.SortFunc(d.Nodes, func(a, b Node) int { return strings.Compare(a.ID, b.ID) })
 	placeNodes(d.Spec, d.Nodes)
+	if d.Transition != nil {
+		if err := d.Transition.validate(d.Spec, d.Nodes); err != nil {
+			return nil, err
+		}
+	}
 	t := &Topology{d: d, refs: refs}
 	t.encoded = t.encode()
 	t.digest = Sum(t.encoded)
@@ -186,8 +194,20 @@ func (t *Topology) Index(id string) int {
 	return i
 }
 
-// Refs returns the references to tables, ascending by kind. Read only.
-func (t *Topology) Refs() []ObjectRef { return t.refs }
+// Refs returns the references to tables, ascending by kind; behind them those of
+// the mapping before a transition that are others. Read only.
+func (t *Topology) Refs() []ObjectRef {
+	if t.d.Transition == nil || len(t.d.Transition.refs) == 0 {
+		return t.refs
+	}
+	all := slices.Clone(t.refs)
+	for _, r := range t.d.Transition.refs {
+		if !slices.Contains(all, r) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
 
 // Object returns the attached object of this kind, or nil.
 func (t *Topology) Object(k Kind) *Object {
@@ -199,11 +219,25 @@ func (t *Topology) Object(k Kind) *Object {
 	return nil
 }
 
-// Objects returns the attached objects, ascending by kind. Read only.
-func (t *Topology) Objects() []*Object { return t.d.Objects }
+// Objects returns the attached objects in the order of Refs. Read only.
+func (t *Topology) Objects() []*Object {
+	if t.d.Transition == nil || len(t.d.Transition.Tables) == 0 {
+		return t.d.Objects
+	}
+	all := slices.Clone(t.d.Objects)
+	for _, o := range t.d.Transition.Tables {
+		if !slices.Contains(t.refs, o.Ref()) {
+			all = append(all, o)
+		}
+	}
+	return all
+}
 
 // Complete reports whether every object referred to is attached.
-func (t *Topology) Complete() bool { return len(t.d.Objects) == len(t.refs) }
+func (t *Topology) Complete() bool {
+	x := t.d.Transition
+	return len(t.d.Objects) == len(t.refs) && (x == nil || len(x.Tables) == len(x.refs))
+}
 
 // Mapping returns the digest of the mapping, which package placement computes
 // and checks.
@@ -230,6 +264,7 @@ func (t *Topology) Draft() Draft {
 	d := t.d
 	d.Nodes = slices.Clone(d.Nodes)
 	d.Objects = slices.Clone(d.Objects)
+	d.Transition = d.Transition.clone()
 	return d
 }
 
@@ -238,15 +273,30 @@ func (t *Topology) Draft() Draft {
 // does not refer to are ignored.
 func (t *Topology) Attach(objects ...*Object) (*Topology, error) {
 	c := *t
-	c.d.Objects = make([]*Object, 0, len(t.refs))
-	for _, ref := range t.refs {
+	var err error
+	if c.d.Objects, err = t.find(t.refs, objects); err != nil {
+		return nil, err
+	}
+	if x := c.d.Transition.clone(); x != nil {
+		if x.Tables, err = t.find(x.refs, objects); err != nil {
+			return nil, err
+		}
+		c.d.Transition = x
+	}
+	return &c, nil
+}
+
+// find returns the objects of refs, in that order.
+func (t *Topology) find(refs []ObjectRef, objects []*Object) ([]*Object, error) {
+	found := make([]*Object, 0, len(refs))
+	for _, ref := range refs {
 		i := slices.IndexFunc(objects, func(o *Object) bool { return o != nil && o.Ref() == ref })
 		if i < 0 {
 			return nil, fmt.Errorf("%w: %s %s of version %s", ErrMissingObject, ref.Kind, ref.Digest, t.d.Version)
 		}
-		c.d.Objects = append(c.d.Objects, objects[i])
+		found = append(found, objects[i])
 	}
-	return &c, nil
+	return found, nil
 }
 
 // Equal reports whether both topologies have the same content.

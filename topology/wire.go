@@ -18,6 +18,8 @@ func (w *writer) str(s string) {
 	w.b = append(w.b, s...)
 }
 
+func (w *writer) fixed(v uint64) { w.b = binary.BigEndian.AppendUint64(w.b, v) }
+
 func (w *writer) bytesField(tag uint64, p []byte) {
 	if len(p) == 0 {
 		return

@@ -100,7 +100,6 @@ func TestCompatRefused(t *testing.T) {
 	f("compat: {mode: haproxy}\nnodes: [{id: a, weight: 300}]\n", "more than HAProxy's 256")
 	f("compat: {mode: libketama}\nnodes: [{id: a, addr: 'a-host-name.example:11211'}]\n", "longer than the 21 bytes")
 	f("compat: {mode: ketama}\nnodes: [{id: a, slots: '0-1'}]\n", "only nodes of mode redis-slots have slots")
-	f("compat: {mode: redis-slots}\nnodes: [{id: a, slots: '0-5'}, {id: b}]\n", "slot 6 belongs to no node")
 	f("compat: {mode: redis-slots}\nnodes: [{id: a, slots: '0-16383'}, {id: b, slots: '7'}]\n", `slot 7 belongs to node "a" already`)
 	f("compat: {mode: redis-slots}\nnodes: [{id: a, slots: '0-16384'}]\n", "is no range of slots")
 }
