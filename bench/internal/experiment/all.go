@@ -12,7 +12,7 @@ type Series = plots.Series
 func All() []*Experiment {
 	return []*Experiment{
 		bins(), fixed(), formulas(), homo(), stale(), hetero(), swrr(), twoHosts(), longtail(), queueing(), retry(), subsets(),
-		slowBackend(), locality(), localityCurve(), clients(), sinkhole(),
+		slowBackend(), locality(), localityCurve(), clients(), sinkhole(), antagonist(), movement(), ringSize(),
 	}
 }
 

@@ -136,6 +136,12 @@ func (f *fleet) probes() {
 // report lets servers report their load to gRPC's policy every period: requests
 // and utilisation, averaged over the time smooth.
 func (f *fleet) report(period, smooth time.Duration) {
+	f.reportUse(period, smooth, func(int) float64 { return 1 })
+}
+
+// reportUse is report with utilisation as a multiple of the time in use: what is
+// full may be a part of the machine.
+func (f *fleet) reportUse(period, smooth time.Duration, multiple func(server int) float64) {
 	var clients []*wrr.Reported
 	for _, c := range f.cfg.Clients {
 		if p, ok := c.Picker.(*wrr.Reported); ok {
@@ -149,6 +155,7 @@ func (f *fleet) report(period, smooth time.Duration) {
 	f.sim.Every(period, func() {
 		for i := range f.cfg.Servers {
 			load := m.read(i)
+			load.Utilization *= multiple(i)
 			for _, p := range clients {
 				p.Report(i, f.sim.Now(), load)
 			}
