@@ -1,5 +1,12 @@
 package wrr
 
+// Bounds that keep deadlines finite: 1 / a smaller weight, or a larger power of
+// the requests in flight, could be infinite, and then nobody's turn comes.
+const (
+	leastWeight = 0x1p-64
+	mostLoad    = 0x1p64
+)
+
 // deadline is a node's next turn.
 type deadline struct {
 	at   float64

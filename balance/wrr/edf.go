@@ -12,9 +12,9 @@ import (
 // a pick takes the earliest (ties: in the order of the set) and moves now there.
 // O(log n).
 //
-// Shares are exact and weights may be any positive numbers, but it is not as
-// smooth as Smooth: 5:1:1 is a a a a a b c. Envoy builds it only where weights
-// differ and starts at a random place; this one starts at the beginning, as
+// Shares are exact and weights may be any numbers from 2^-64 (smaller ones count
+// as that), but it is not as smooth as Smooth: 5:1:1 is a a a a a b c. Envoy builds
+// it only where weights differ and starts at a random place; this one starts at the beginning, as
 // grpc-go's does. Source: grpc-go internal/wrr/edf.go, Envoy's EdfScheduler;
 // float64 deadlines as there.
 type EDF struct {
@@ -38,7 +38,7 @@ func NewEDF(set *balance.Set) *EDF {
 func newEDF(set *balance.Set) *EDF {
 	gaps := liveWeights(set)
 	for k, w := range gaps {
-		gaps[k] = 1 / w
+		gaps[k] = 1 / max(w, leastWeight)
 	}
 	return &EDF{set: set.Observed(nil), gaps: gaps}
 }

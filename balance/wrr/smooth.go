@@ -116,7 +116,7 @@ func newPeers(set *balance.Set) []peer {
 func (s *Smooth) Pick(now time.Duration, seed uint64, exclude []*balance.Node) (balance.Ticket, error) {
 	for range maxTurns {
 		r, at := s.run.Load(), -1
-		if len(exclude) == 0 && now <= r.until {
+		if len(exclude) == 0 && r.from <= now && now <= r.until {
 			k, turn := r.take()
 			if k >= 0 {
 				i := int(s.peers[k].index)

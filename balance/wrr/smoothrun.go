@@ -48,8 +48,8 @@ func (st *smoothState) own() {
 }
 
 // smoothRun is a sequence of picks computed ahead from one state, consumed by a
-// cursor. It holds as long as nobody fails, nobody is excluded and now is at
-// most until.
+// cursor. It holds as long as nobody fails, nobody is excluded and now is between
+// from (before it the clock has gone back) and until.
 type smoothRun struct {
 	_      [64]byte
 	cursor atomic.Uint64
@@ -58,6 +58,7 @@ type smoothRun struct {
 	picks  []int32 // peers
 	period int     // > 0: the picks repeat, and len(picks) is a multiple of it
 	steady bool    // effective weights do not change during the run
+	from   time.Duration
 	until  time.Duration
 	room   int
 	start  smoothState
@@ -182,7 +183,7 @@ func (s *Smooth) bars(st *smoothState, now time.Duration) (barred []bool, until 
 		default:
 			if now < st.checked[k] { // the clock went back
 				st.own()
-				st.checked[k] = now
+				st.checked[k], st.accessed[k] = now, min(st.accessed[k], now)
 			}
 			until = min(until, st.checked[k]+s.cfg.FailTimeout)
 			barred[k] = int(st.fails[k]) >= s.cfg.MaxFails
@@ -197,7 +198,11 @@ func (s *Smooth) bars(st *smoothState, now time.Duration) (barred []bool, until 
 func (s *Smooth) build(st smoothState, now time.Duration, room int, prev *smoothRun, k int) *smoothRun {
 	r := &smoothRun{start: st}
 	var trial bool
-	if r.barred, r.until, trial = s.bars(&r.start, now); trial {
+	r.barred, r.until, trial = s.bars(&r.start, now)
+	if r.from = math.MinInt64; r.until < math.MaxInt64 {
+		r.from = r.until - s.cfg.FailTimeout
+	}
+	if trial {
 		return r // no turns: every pick makes its step by itself
 	}
 	period, steady := s.period(&r.start, r.barred)

@@ -67,6 +67,9 @@ func NewWeightedLeast(set *balance.Set, cfg WeightedLeastConfig) (*WeightedLeast
 		return nil, err
 	}
 	w := &WeightedLeast{bias: bias, weights: liveWeights(set), cfg: cfg}
+	for k := range w.weights {
+		w.weights[k] = max(w.weights[k], leastWeight)
+	}
 	w.set = set.Observed(load.Bind(set, nil))
 	if set.Equal() && bias > 0 {
 		w.equal = equal
@@ -89,11 +92,11 @@ func (w *WeightedLeast) newSchedule() *schedule {
 // gap returns the length of member i's turn under its load: 1 over its weight.
 func (w *WeightedLeast) gap(i int, now time.Duration) float64 {
 	m := w.set.Member(i)
-	active := w.cfg.Errors.Of(m.Node, now)
-	if w.bias == 1 {
-		return (active + 1) / m.Weight
+	load := w.cfg.Errors.Of(m.Node, now) + 1
+	if w.bias != 1 {
+		load = math.Pow(load, w.bias)
 	}
-	return math.Pow(active+1, w.bias) / m.Weight
+	return min(load, mostLoad) / max(m.Weight, leastWeight)
 }
 
 // Pick returns the node with the earliest deadline.
