@@ -46,6 +46,9 @@ func makeDeltaVectors(t *testing.T) (all []deltaVector) {
 	none := table
 	none.Objects, none.Spec = nil, Spec{Algorithm: Ring}
 	add("no tables any more", table, none)
+	further := movingDraft()
+	further.Parent, further.Version.Seq, further.Transition.Thresholds = Digest{0xff}, further.Version.Seq+1, []uint64{1 << 63}
+	add("one step of a transition", movingDraft(), further)
 	return all
 }
 

@@ -78,6 +78,7 @@ func makeVectors(t *testing.T) vectors {
 	d := baseDraft()
 	d.Nodes, d.Cause, d.Parent, d.Mapping = nil, Cause{}, Digest{}, Digest{}
 	add("no nodes, nothing optional", d)
+	add("in the middle of a transition", movingDraft())
 	for _, c := range badTopologies(t) {
 		why := "corrupt"
 		if errors.Is(c.want, ErrUnknown) {

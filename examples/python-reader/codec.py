@@ -43,9 +43,12 @@ def node(r): return {'id': r.text(), 'addr': r.text(), 'zone': r.text(), 'label'
 def reference(r): return r.byte(), r.digest(), r.number()
 R = Reader
 SPEC = {1: R.rest, 2: R.number, 3: R.number, 4: R.number, 5: R.number, 6: R.rest, 7: R.number, 8: R.rest, 9: R.rest, 10: R.number, 11: R.number, 12: R.fixed}
+def fixeds(r): return [r.fixed() for _ in range(r.left() // 8)]
+def weight(r): return r.text(), r.number()
+TRANSITION = {1: R.fixed, 2: R.rest, 3: fixeds, 4: R.number, 5: lambda r: r.list(weight), 6: lambda r: r.list(reference)}
 CAUSE = {1: R.rest, 2: R.rest, 3: R.rest, 4: R.fixed}
 TOPOLOGY = {1: R.rest, 2: R.digest, 3: R.fixed, 4: R.number, 5: R.number, 6: R.digest, 7: lambda r: r.record(SPEC), 8: lambda r: r.list(node),
-            9: lambda r: r.list(reference), 10: R.digest, 11: lambda r: r.record(CAUSE)}
+            9: lambda r: r.list(reference), 10: R.digest, 11: lambda r: r.record(CAUSE), 14: lambda r: r.record(TRANSITION)}
 PARAMETERS = {b'ring/1': {2}, b'maglev/1': {3}, b'slots/1': {4}, b'jump/1': {5, 6}, b'rendezvous/1': {7}}
 VARIANTS, HASHES = (b'classic', b'jumpback'), (b'xxh64', b'crc16')
 
@@ -60,6 +63,15 @@ def topology(b):
     require(t.keys() >= {1, 2, 3, 4, 5, 7} and spec.keys() >= {1, 8, 10}, 'a field is missing')
     exact = {7} if spec[1] == b'rendezvous/1' else set()
     require((spec.keys() | exact) - {9, 11, 12} == PARAMETERS[spec[1]] | {1, 8, 10} and spec.get(11, 1) == 1, 'parameters')
+    steps = t.get(14)
+    if steps is not None:
+        if steps.get(2) not in (None, b'none'): raise Unknown(f'{steps[2]}')
+        moving = [id for id, _ in steps.get(5, [])]
+        owned = {n['id']: n['weight'] if n['state'] in (0, 3) else 0 for n in nodes}
+        require(steps.keys() >= {1, 2, 3, 5} and len(steps[3]) == 1 and moving == sorted(set(moving)), 'transition')
+        require(all(id in owned and owned[id] != w for id, w in steps[5]), 'weights before')
+        before = [kind for kind, _, _ in steps.get(6, [])]
+        require(before == sorted(set(before)), 'tables before')
     require(ids == sorted(set(ids)) and kinds == sorted(set(kinds)) and all(length < 2**32 for _, _, length in refs), 'lists')
     return t
 
