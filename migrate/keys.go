@@ -118,7 +118,6 @@ func CountKeys(from, to *placement.Table, keys iter.Seq2[[]byte, error]) (KeyCou
 	c := counter{from: from, to: to, replicas: int(to.Topology().Spec().Replicas),
 		wasReplicas: int(from.Topology().Spec().Replicas)}
 	c.replicas = min(c.replicas, to.Owners())
-	c.same = from.Topology().Spec().KeyHash == to.Topology().Spec().KeyHash && from.Topology().Spec().HashTag == to.Topology().Spec().HashTag
 	for key, err := range keys {
 		if err != nil {
 			return KeyCount{}, err
@@ -140,19 +139,13 @@ func CountKeys(from, to *placement.Table, keys iter.Seq2[[]byte, error]) (KeyCou
 type counter struct {
 	from, to              *placement.Table
 	wasReplicas, replicas int
-	same                  bool // both sides hash keys alike
 	was, is               []int
 	sum                   KeyCount
 }
 
 func (c *counter) count(key []byte) {
-	h := c.from.HashBytes(key)
-	after := h
-	if !c.same {
-		after = c.to.HashBytes(key)
-	}
-	c.was = c.from.AppendReplicas(c.was[:0], h, c.wasReplicas)
-	c.is = c.to.AppendReplicas(c.is[:0], after, c.replicas)
+	c.was = c.from.AppendNodes(c.was[:0], key, c.wasReplicas)
+	c.is = c.to.AppendNodes(c.is[:0], key, c.replicas)
 	copies := 0
 	for _, i := range c.is {
 		id := c.to.Topology().Node(i).ID

@@ -36,7 +36,7 @@ func (l *lister) byKey(key string) []int {
 	if l.t.kind != kindKeyed {
 		return l.list(l.t.Hash(key))
 	}
-	l.buf = l.t.AppendNodes(l.buf[:0], key, l.copies)
+	l.buf = l.t.AppendNodes(l.buf[:0], []byte(key), l.copies)
 	for i, x := range l.buf {
 		l.buf[i] = l.at[x]
 	}

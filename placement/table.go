@@ -122,17 +122,17 @@ func (t *Table) Owner(key string) (int, error) {
 // AppendNodes appends the first n nodes of key's preference order to dst: under
 // every mapping, also one that maps keys and not hashes; under all others it is
 // AppendReplicas of the key's hash.
-func (t *Table) AppendNodes(dst []int, key string, n int) []int {
+func (t *Table) AppendNodes(dst []int, key []byte, n int) []int {
 	switch {
 	case t.kind != kindKeyed:
-		return t.AppendReplicas(dst, t.Hash(key), n)
+		return t.AppendReplicas(dst, t.HashBytes(key), n)
 	case t.zoned && n > 1: // the whole order: this is for planning
 		base := len(dst)
-		dst = t.foreign.Keyed.AppendKey(dst, key, t.owners)
+		dst = t.foreign.Keyed.AppendKey(dst, string(key), t.owners)
 		t.zoning.arrange(dst[base:], min(n, len(t.zoning.levels)))
 		return dst[:min(len(dst), base+n)]
 	}
-	return t.foreign.Keyed.AppendKey(dst, key, n)
+	return t.foreign.Keyed.AppendKey(dst, string(key), n)
 }
 
 // AppendReplicas appends the first n nodes of h's preference order to dst: all

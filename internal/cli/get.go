@@ -106,7 +106,11 @@ func describeSpec(s topology.Spec) string {
 	case topology.Slots:
 		text += fmt.Sprintf(", %d slots", s.SlotCount)
 	}
-	text += "; key hash " + string(s.KeyHash)
+	if s.Algorithm == topology.Compat {
+		text = "as " + describeForeign(s.Compat)
+	} else {
+		text += "; key hash " + string(s.KeyHash)
+	}
 	if s.HashTag != "" {
 		text += " with tag " + s.HashTag
 	}
@@ -116,6 +120,26 @@ func describeSpec(s topology.Spec) string {
 	}
 	if s.BoundedLoad > 0 {
 		text += fmt.Sprintf("; load bound %g", s.BoundedLoad)
+	}
+	return text
+}
+
+// describeForeign names a foreign mapping and what sets it apart.
+func describeForeign(f topology.Foreign) string {
+	text := string(f.Mode)
+	for _, part := range []string{f.Distribution, f.Hash} {
+		if part != "" {
+			text += ", " + part
+		}
+	}
+	if f.Avalanche {
+		text += " avalanche"
+	}
+	if f.HashTag != "" {
+		text += " with tag " + f.HashTag
+	}
+	if !f.Live() {
+		text += " (for planning only)"
 	}
 	return text
 }

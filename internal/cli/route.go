@@ -142,7 +142,7 @@ type router struct {
 
 func (r *router) route(key []byte) error {
 	h := r.table.HashBytes(key)
-	r.nodes = r.table.AppendReplicas(r.nodes[:0], h, r.n)
+	r.nodes = r.table.AppendNodes(r.nodes[:0], key, r.n)
 	if len(r.nodes) == 0 {
 		return placement.ErrNoNodes
 	}
@@ -194,7 +194,7 @@ func slotOf(s topology.Spec, h uint64) *int {
 	case s.Algorithm == topology.Slots:
 		high, _ := bits.Mul64(h, uint64(s.SlotCount))
 		slot = int(high)
-	case s.KeyHash == topology.CRC16:
+	case s.KeyHash == topology.CRC16 || s.Compat.Mode == topology.ModeRedisSlots:
 		slot = int(h >> 50)
 	default:
 		return nil

@@ -272,7 +272,7 @@ func routeAnswer(table *placement.Table, key []byte, n int) api.Route {
 	if utf8.Valid(key) {
 		a.Key = string(key)
 	}
-	for _, i := range table.AppendReplicas(nil, hash, n) {
+	for _, i := range table.AppendNodes(nil, key, n) {
 		a.Nodes = append(a.Nodes, t.Node(i))
 	}
 	return a
@@ -287,7 +287,7 @@ const redisSlots = 16384
 func slotOf(spec topology.Spec, hash uint64) *int {
 	count := uint64(spec.SlotCount)
 	if spec.Algorithm != topology.Slots {
-		if spec.KeyHash != topology.CRC16 {
+		if spec.KeyHash != topology.CRC16 && spec.Compat.Mode != topology.ModeRedisSlots {
 			return nil
 		}
 		count = redisSlots

@@ -134,7 +134,7 @@ func explain(ctx context.Context, store membership.Reader, versions []membership
 }
 
 func ownerOf(table *placement.Table, key []byte) string {
-	nodes := table.AppendReplicas(nil, table.HashBytes(key), 1)
+	nodes := table.AppendNodes(nil, key, 1)
 	if len(nodes) == 0 {
 		return ""
 	}
