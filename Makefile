@@ -32,6 +32,10 @@ race: ## every test under the race detector
 bench: ## run every benchmark once, so that they keep working
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
 
+.PHONY: sim
+sim: ## play every experiment of the simulator, shortened, against its expected values
+	$(GO) run ./bench sim all --quick
+
 .PHONY: peers
 peers: ## the separate module that compares us with other libraries: vet, and a quick run
 	$(GO) -C bench/peers vet ./...
