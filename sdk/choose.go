@@ -2,7 +2,6 @@ package sdk
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -143,7 +142,7 @@ func (r *request) within() int {
 	return len(r.s.records)
 }
 
-func (r *request) spills(i int) bool { return r.p.set.Node(i).Spills(rand.Uint32()) }
+func (r *request) spills(i int) bool { return r.p.set.Node(i).Spills(uint32(r.f.chance())) }
 
 // overCap is where all have refused because of their load: the least loaded of
 // them takes the request. Without a policy that can only be where the loads are
@@ -250,7 +249,7 @@ func (r *request) byPolicy(a *attempt, order []int, set *bounded.Set) int {
 // some are given all others as excluded, which costs O(n).
 func (r *request) pickAmong(a *attempt, order []int) (balance.Ticket, error) {
 	if r.p.among != nil {
-		return r.p.among.PickAmong(r.now, rand.Uint64(), order)
+		return r.p.among.PickAmong(r.now, r.f.chance(), order)
 	}
 	a.exclude = a.exclude[:0]
 	for i, m := range r.p.members {
@@ -258,7 +257,7 @@ func (r *request) pickAmong(a *attempt, order []int) (balance.Ticket, error) {
 			a.exclude = append(a.exclude, m.bal)
 		}
 	}
-	return r.p.picker.Pick(r.now, rand.Uint64(), a.exclude)
+	return r.p.picker.Pick(r.now, r.f.chance(), a.exclude)
 }
 
 // AcquireAny admits one request that any node may take, and says where it goes:
@@ -289,7 +288,7 @@ func (r *request) any(tried []string) (grant, error) {
 		}
 	}
 	for range r.p.members {
-		t, err := r.p.picker.Pick(r.now, rand.Uint64(), a.exclude)
+		t, err := r.p.picker.Pick(r.now, r.f.chance(), a.exclude)
 		if err != nil {
 			break
 		}

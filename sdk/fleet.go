@@ -27,6 +27,7 @@ type fleet struct {
 	zone    string
 	grace   Grace
 	clock   func() time.Duration
+	chance  func() uint64
 
 	group    *bounded.Group
 	pool     *balance.Pool
@@ -67,10 +68,13 @@ type member struct {
 // newFleet checks what the options say of load and resilience.
 func newFleet(o *options) (*fleet, error) {
 	start := time.Now()
-	f := &fleet{bound: o.bound, balance: o.balance, resil: o.resilience, zone: o.zone, grace: o.grace, clock: o.clock,
+	f := &fleet{bound: o.bound, balance: o.balance, resil: o.resilience, zone: o.zone, grace: o.grace, clock: o.clock, chance: o.chance,
 		group: o.bound.group(), members: map[string]*member{}, wake: make(chan struct{}, 1)}
 	if f.clock == nil {
 		f.clock = func() time.Duration { return time.Since(start) }
+	}
+	if f.chance == nil {
+		f.chance = rand.Uint64
 	}
 	if f.grace == nil {
 		f.grace = func(topology.Node) time.Duration { return DefaultGrace }

@@ -92,6 +92,11 @@ func WithZone(zone string) Option { return func(o *options) { o.zone = zone } }
 // default is the time since New. For tests and simulators.
 func WithClock(clock func() time.Duration) Option { return func(o *options) { o.clock = clock } }
 
+// WithChance sets the source of the 64 random bits that a choice among nodes is
+// made by; it is called concurrently. The default is rand.Uint64 of math/rand/v2.
+// For tests and simulators, which want the same choices every time.
+func WithChance(chance func() uint64) Option { return func(o *options) { o.chance = chance } }
+
 func (b BoundedLoad) group() *bounded.Group {
 	o := bounded.Options{Every: b.TotalEvery}
 	if b.View == ReportedLoad {

@@ -27,6 +27,7 @@ type options struct {
 	zone       string
 	grace      Grace
 	clock      func() time.Duration
+	chance     func() uint64
 }
 
 // WithLogger sets the logger. The default, and nil, is to log nothing.
