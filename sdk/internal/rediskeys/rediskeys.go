@@ -90,7 +90,10 @@ func Append(dst []int, cmd Args) (keys []int, known bool) {
 		}
 		return dst, false
 	}
-	for _, s := range specs {
+	for i, s := range specs {
+		if name == "migrate" && i == 0 && cmd.Len() > 3 && cmd.Arg(3) == "" {
+			continue // the keys come after KEYS
+		}
 		dst = s.append(dst, cmd)
 	}
 	return dst, true
