@@ -38,6 +38,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/shardd/shardd/internal/nearest"
 	"github.com/shardd/shardd/internal/quota"
 )
 
@@ -61,6 +62,8 @@ type Table struct {
 	owners []uint16
 	nodes  int
 	live   int // distinct owners
+	// nearest finds the further nodes of a key where walking takes long.
+	nearest nearest.Index
 }
 
 // New returns the lookup object of entries, which index a list of n nodes. The
@@ -112,9 +115,11 @@ const smallReplicas = 32
 
 // AppendReplicas appends the first n nodes of h's preference order to dst, or
 // all owners if there are fewer: the owners of h's entry and the entries after
-// it, cyclically, each once. It reads each entry at most once: about n entries
-// for n well below the number of nodes, about N ln N for all N. It allocates
-// nothing but room in dst.
+// it, cyclically, each once. It reads about n entries for n well below the number
+// of nodes, about N ln N for all N. Where one node has nearly all entries it stops
+// walking after some 1,000 and searches for the next entry of each other node, for
+// which all entries are sorted by node once (4 bytes each). It allocates only to
+// grow dst, for that, and where it searches for more than 16 nodes.
 func (t *Table) AppendReplicas(dst []int, h uint64, n int) []int {
 	n = min(n, t.live)
 	if n <= 0 {
@@ -122,11 +127,21 @@ func (t *Table) AppendReplicas(dst []int, h uint64, n int) []int {
 	}
 	e, _ := bits.Mul64(h, uint64(len(t.owners)))
 	dst = slices.Grow(dst, n)
+	base, patience := len(dst), nearest.Patience(t.live)
 	if n > smallReplicas {
-		return t.appendMany(dst, int(e), n)
+		dst = t.appendMany(dst, int(e), n, patience)
+	} else {
+		dst = t.appendFew(dst, int(e), n, patience)
 	}
-	base := len(dst)
-	for e := int(e); len(dst)-base < n; {
+	if len(dst) < base+n {
+		return t.nearest.Append(dst, base, n, int(e), t.owners, 1, t.nodes)
+	}
+	return dst
+}
+
+// appendFew walks from entry e until n nodes are found, or for so many steps.
+func (t *Table) appendFew(dst []int, e, n, steps int) []int {
+	for base := len(dst); len(dst)-base < n && steps > 0; steps-- {
 		if o := int(t.owners[e]) - 1; !slices.Contains(dst[base:], o) {
 			dst = append(dst, o)
 		}
@@ -137,9 +152,10 @@ func (t *Table) AppendReplicas(dst []int, h uint64, n int) []int {
 	return dst
 }
 
-func (t *Table) appendMany(dst []int, e, n int) []int {
+// appendMany is the same walk with a mark for each node seen.
+func (t *Table) appendMany(dst []int, e, n, steps int) []int {
 	var seen [(quota.MaxNodes + 63) / 64]uint64
-	for n > 0 {
+	for ; n > 0 && steps > 0; steps-- {
 		if o := int(t.owners[e]) - 1; seen[o>>6]>>(o&63)&1 == 0 {
 			seen[o>>6] |= 1 << (o & 63)
 			dst = append(dst, o)

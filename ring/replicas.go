@@ -3,32 +3,34 @@ package ring
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/shardd/shardd/internal/nearest"
 )
 
 // AppendReplicas appends to dst the first n nodes of the preference order of h:
 // the owners of the points from h on, each once. It appends fewer if fewer own
 // anything, and nothing for n <= 0. The first is Locate(h).
 //
-// It takes about n steps for n much smaller than the number of owners, never
-// more than the number of points, and allocates only to grow dst.
+// It takes about n steps for n much smaller than the number of owners. Where one
+// node has nearly all points it stops walking after some 1,000 and searches for
+// the next point of each other node, for which all points are sorted by node once
+// (4 bytes each). It allocates only to grow dst, for that, and where it searches
+// for more than 16 nodes.
 func (r *Ring) AppendReplicas(dst []int, h uint64, n int) []int {
 	n = min(n, r.owners)
 	if n <= 0 {
 		return dst
 	}
 	i, _ := bits.Mul64(h, uint64(len(r.lines)))
-	at := r.first(h, i)
+	from := r.first(h, i)
+	base, patience := len(dst), nearest.Patience(r.owners)
 	if n > fewReplicas {
-		return r.appendMany(dst, at, n)
+		dst = r.appendMany(dst, from, n, patience)
+	} else {
+		dst = r.appendFew(dst, from, n, patience)
 	}
-	base := len(dst)
-	for ; len(dst) < base+n; at++ {
-		if at == len(r.owner) {
-			at = 0
-		}
-		if o := int(r.owner[at]); !slices.Contains(dst[base:], o) {
-			dst = append(dst, o)
-		}
+	if len(dst) < base+n {
+		return r.nearest.Append(dst, base, n, from, r.owner, 0, r.nodes)
 	}
 	return dst
 }
@@ -37,10 +39,24 @@ func (r *Ring) AppendReplicas(dst []int, h uint64, n int) []int {
 // than clearing 8 KiB of marks.
 const fewReplicas = 16
 
-// appendMany is the same walk from point at with a mark for each node seen.
-func (r *Ring) appendMany(dst []int, at, n int) []int {
+// appendFew walks from point at until n nodes are found, or for so many steps.
+func (r *Ring) appendFew(dst []int, at, n, steps int) []int {
+	for base := len(dst); len(dst) < base+n && steps > 0; steps-- {
+		if at == len(r.owner) {
+			at = 0
+		}
+		if o := int(r.owner[at]); !slices.Contains(dst[base:], o) {
+			dst = append(dst, o)
+		}
+		at++
+	}
+	return dst
+}
+
+// appendMany is the same walk with a mark for each node seen.
+func (r *Ring) appendMany(dst []int, at, n, steps int) []int {
 	var seen [(MaxNodes + 63) / 64]uint64
-	for base := len(dst); len(dst) < base+n; at++ {
+	for base := len(dst); len(dst) < base+n && steps > 0; steps-- {
 		if at == len(r.owner) {
 			at = 0
 		}
@@ -49,6 +65,7 @@ func (r *Ring) appendMany(dst []int, at, n int) []int {
 			seen[o/64] |= bit
 			dst = append(dst, int(o))
 		}
+		at++
 	}
 	return dst
 }

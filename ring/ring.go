@@ -47,6 +47,8 @@ import (
 	"iter"
 	"math/bits"
 	"slices"
+
+	"github.com/shardd/shardd/internal/nearest"
 )
 
 // Limits of a Ring.
@@ -85,6 +87,8 @@ type Ring struct {
 	owner []uint16
 	// starts[i] is the first point of range i; one more entry than lines.
 	starts []uint32
+	// nearest finds the further nodes of a key where walking takes long.
+	nearest nearest.Index
 
 	ids     []string
 	weights []uint32

@@ -22,6 +22,7 @@ var floors = map[string]int{
 	"internal/floorbench": 0, // benchmarks only; imported by tests
 	"internal/realserver": 0, // starts memcached and redis-server for tests and examples
 	"internal/quota":      0, // rounding of shares; for the tables of floor 1
+	"internal/nearest":    0, // rest of a preference order; for the circles of floor 1
 	"internal/splitmix":   0, // integer mixing
 
 	"topology": 0, "keyhash": 0,
