@@ -16,6 +16,17 @@ import (
 
 // build makes the table of t without looking at its mapping digest.
 func build(prev *Table, t *topology.Topology) (*Table, error) {
+	if t.Transition() != nil {
+		return buildSteps(prev, t)
+	}
+	if prev != nil && prev.kind == kindSteps {
+		prev = prev.steps.after
+	}
+	return buildPlain(prev, t)
+}
+
+// buildPlain is build for a topology as if it had no transition.
+func buildPlain(prev *Table, t *topology.Topology) (*Table, error) {
 	spec := t.Spec()
 	hash, err := newHash(spec)
 	if err != nil {

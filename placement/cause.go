@@ -21,6 +21,7 @@ const (
 	CauseLabels     = "labels changed"     // a foreign mapping hashes another text or place of them
 	CauseDetails    = "details changed"    // addresses, states, load bound: no key moves
 	CauseNone       = "no change"          // the same spec and nodes
+	CauseStep       = "step"               // of a transition: more keys have moved, or fewer
 )
 
 // CauseKind says in words what changes from prev (nil for none) to spec and

@@ -26,6 +26,7 @@ const (
 	kindList
 	kindScore
 	kindKeyed
+	kindSteps // two mappings, while owners change in steps
 )
 
 // engine is the algorithm of a table: one pointer is set, and kind says which.
@@ -40,6 +41,7 @@ type engine struct {
 	hrw      *rendezvous.HRW
 	hrwTable *rendezvous.Table
 	foreign  *compat.Mapping
+	steps    *steps
 }
 
 func (e *engine) locate(h uint64) int {
@@ -69,6 +71,8 @@ func (e *engine) locateForeign(h uint64) int {
 		return e.foreign.Jump.Locate(h)
 	case kindScore:
 		return e.foreign.Score.Locate(h)
+	case kindSteps:
+		return e.steps.side(h).locate(h)
 	}
 	return e.foreign.Keyed.LocateKey(keyText(h))
 }
@@ -97,6 +101,8 @@ func (e *engine) prefer(dst []int, h uint64, n int) []int {
 		return e.foreign.Jump.AppendReplicas(dst, h, n)
 	case kindScore:
 		return e.foreign.Score.AppendReplicas(dst, h, n)
+	case kindSteps:
+		return e.steps.side(h).AppendReplicas(dst, h, n)
 	}
 	return e.foreign.Keyed.AppendKey(dst, keyText(h), n)
 }

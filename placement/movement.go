@@ -28,6 +28,9 @@ func MovementWith(from, to *Table, o MovementOptions) (Report, error) {
 		return Report{}, errNoTarget
 	}
 	o = o.withDefaults()
+	if to.kind == kindSteps || from != nil && from.kind == kindSteps {
+		return stepMovement(from, to, o)
+	}
 	c := newComparison(from, to, o)
 	return c.report(c.sheet()), nil
 }

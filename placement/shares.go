@@ -19,6 +19,9 @@ func (t *Table) Shares() []float64 {
 // heldShares returns the copies of a key that each node holds on average:
 // exact if the table is countable, else estimated by a sample.
 func (t *Table) heldShares() []float64 {
+	if t.kind == kindSteps {
+		return t.steps.shares(t.replicas)
+	}
 	held := make([]units, t.Len())
 	if t.owners == 0 {
 		return make([]float64, len(held))

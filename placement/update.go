@@ -36,7 +36,10 @@ func Update(prev *Table, d topology.Draft) (*Table, error) {
 
 // UpdateWith is Update with options.
 func UpdateWith(prev *Table, d topology.Draft, o UpdateOptions) (*Table, error) {
-	d.Objects, d.Mapping, d.Parent = nil, topology.Digest{}, topology.Digest{}
+	if prev != nil && prev.kind == kindSteps {
+		return nil, fmt.Errorf("%w: version %s", ErrMoving, prev.topo.Version())
+	}
+	d.Objects, d.Mapping, d.Parent, d.Transition = nil, topology.Digest{}, topology.Digest{}, nil
 	d.Nodes = keepPositions(prev.topology(), d)
 	if prev != nil {
 		d.Parent = prev.topo.Digest()
