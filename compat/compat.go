@@ -61,6 +61,10 @@ func New(f topology.Foreign, nodes []topology.Node) (*Mapping, error) {
 	m := &Mapping{Hash: hash}
 	switch engineOf(f) {
 	case engineRing:
+		if f.Mode == topology.ModeGoZero && sharesPoints(f, live) {
+			m.Keyed = newKeyed(f, all, live)
+			break
+		}
 		m.Ring, err = newRing(f, len(nodes), all, live)
 	case engineModulo:
 		m.Modulo, err = newTable(f, hash, live)

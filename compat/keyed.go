@@ -1,12 +1,15 @@
 package compat
 
 import (
+	"cmp"
 	"hash/crc32"
+	"slices"
 	"strconv"
 
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/shardd/shardd/keyhash"
+	"github.com/shardd/shardd/ring"
 	"github.com/shardd/shardd/topology"
 )
 
@@ -17,6 +20,7 @@ type Keyed struct {
 	list  []server // the foreign list, those that are down included
 	total uint32
 	live  int
+	ring  []ring.Point // sharedRing
 }
 
 type keyedRule uint8
@@ -25,6 +29,7 @@ const (
 	nameFirst keyedRule = iota // highest xxHash of name and key: Caddy 2.10
 	nginxTries
 	ipTries
+	sharedRing // of several nodes on one point another hash of the key chooses: go-zero
 )
 
 func newKeyed(f topology.Foreign, all, live []server) *Keyed {
@@ -34,6 +39,10 @@ func newKeyed(f topology.Foreign, all, live []server) *Keyed {
 		k.rule = nginxTries
 	case topology.ModeNginxIPHash:
 		k.rule = ipTries
+	case topology.ModeGoZero:
+		k.rule = sharedRing
+		k.ring, _ = placePoints(f, live) // as many as sharesPoints had
+		return k
 	default:
 		return k
 	}
@@ -46,7 +55,7 @@ func newKeyed(f topology.Foreign, all, live []server) *Keyed {
 
 // Rule names the way of hashing: it stands in mapping digests.
 func (k *Keyed) Rule() string {
-	return [...]string{nameFirst: "name-key", nginxTries: "nginx-hash", ipTries: "nginx-ip-hash"}[k.rule]
+	return [...]string{nameFirst: "name-key", nginxTries: "nginx-hash", ipTries: "nginx-ip-hash", sharedRing: "go-zero-shared"}[k.rule]
 }
 
 // Each yields the nodes that take part in the foreign order with what is hashed
@@ -80,8 +89,11 @@ func (k *Keyed) AppendKey(dst []int, key string, n int) []int {
 	if n <= 0 {
 		return dst
 	}
-	if k.rule == nameFirst {
+	switch k.rule {
+	case nameFirst:
 		return k.byScore(dst, key, n)
+	case sharedRing:
+		return k.byRing(dst, key, n)
 	}
 	seen := make(map[int]bool, n)
 	take := func(s server) {
@@ -125,6 +137,39 @@ func (k *Keyed) bucket(b uint32) server {
 		b -= s.OwnerWeight()
 	}
 	return k.list[0] // not reached: b is below the total
+}
+
+// sharesPoints reports whether two nodes of a go-zero ring have a point in
+// common, as node "a1" and node "a11" have: its labels have no separator.
+func sharesPoints(f topology.Foreign, live []server) bool {
+	points, _ := placePoints(f, live) // too many are refused by newRing
+	for i := 1; i < len(points); i++ {
+		if points[i].Place == points[i-1].Place {
+			return true
+		}
+	}
+	return false
+}
+
+// byRing is go-zero's Get: the first point not before the key's hash, and of
+// several nodes there the one that a hash of "16777619:KEY" chooses.
+func (k *Keyed) byRing(dst []int, key string, n int) []int {
+	h := keyhash.Murmur128.Wide(key)
+	at, _ := slices.BinarySearchFunc(k.ring, h, func(p ring.Point, h uint64) int { return cmp.Compare(p.Place, h) })
+	at %= len(k.ring)
+	end := at + 1
+	for end < len(k.ring) && k.ring[end].Place == k.ring[at].Place {
+		end++
+	}
+	chosen := at + int(keyhash.Murmur128.Wide("16777619:"+key)%uint64(end-at))
+	base := len(dst)
+	dst = append(dst, int(k.ring[chosen].Owner))
+	for i := 0; len(dst)-base < n && i < len(k.ring); i++ { // some may have no point at all
+		if o := int(k.ring[(at+i)%len(k.ring)].Owner); !slices.Contains(dst[base:], o) {
+			dst = append(dst, o)
+		}
+	}
+	return dst
 }
 
 func (k *Keyed) byScore(dst []int, key string, n int) []int {

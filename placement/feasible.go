@@ -35,7 +35,10 @@ func Check(prev *topology.Topology, d topology.Declared) error {
 		draft.ID, draft.History, draft.Version = ref.ClusterID, ref.History, ref.Version
 		draft.Version.Seq++
 	}
-	_, err := Update(before, draft)
+	table, err := Update(before, draft)
+	if err == nil && table.PlanOnly() {
+		return &topology.FieldError{Path: "compat.mode", Err: fmt.Errorf("%w: some nodes of %s share points, which the key decides between; rename them so that no name is another with digits behind it", ErrPlanOnly, d.Spec.Compat.Mode)}
+	}
 	return err
 }
 

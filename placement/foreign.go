@@ -17,7 +17,9 @@ func (t *Table) compat() bool { return t.topo.Spec().Algorithm == topology.Compa
 
 // PlanOnly reports whether the mapping is for planning: Update and Movement take
 // it, but it is not published, and clients do not route by it.
-func (t *Table) PlanOnly() bool { return t.compat() && !t.topo.Spec().Compat.Live() }
+func (t *Table) PlanOnly() bool {
+	return t.compat() && (!t.topo.Spec().Compat.Live() || t.kind == kindKeyed)
+}
 
 // foreign builds the engine of a foreign mapping.
 func (b *builder) foreign(e *engine, spec topology.Spec) (err error) {

@@ -33,14 +33,16 @@ func newRoster(from, to *topology.Topology) *roster {
 	r := &roster{ids: unionOfIDs(before, to.Nodes())}
 	spec := to.Spec()
 	r.to, r.toAt = r.place(spec, to.Nodes())
+	was := spec
 	if from != nil {
-		spec = from.Spec()
+		was = from.Spec()
 	}
-	r.from, r.fromAt = r.place(spec, before)
+	r.from, r.fromAt = r.place(was, before)
+	foreign := spec.Algorithm == topology.Compat && was.Algorithm == topology.Compat
 	r.changed = make([]bool, len(r.ids))
 	for i, a := range r.from {
 		b := r.to[i]
-		r.changed[i] = a.weight != b.weight || a.there && b.there && (zones && a.zone != b.zone || a.text != b.text)
+		r.changed[i] = a.weight != b.weight || a.there && b.there && (zones && a.zone != b.zone || foreign && a.text != b.text)
 	}
 	return r
 }

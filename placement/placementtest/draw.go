@@ -30,13 +30,13 @@ var names = []string{
 
 // drawNodes draws 1 to most nodes in any order, with weights from 0, at least
 // one above; about one in ten gives its keys up.
-func drawNodes(t *rapid.T, most int) []topology.Node {
+func (s Subject) drawNodes(t *rapid.T, most int) []topology.Node {
 	ids := rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, min(most, len(names)), rapid.ID).Draw(t, "ids")
 	nodes := make([]topology.Node, len(ids))
 	for i, id := range ids {
 		nodes[i] = drawNode(t, id)
 	}
-	if owners(nodes) == 0 {
+	if s.owners(nodes) == 0 {
 		nodes[0].Weight, nodes[0].State = 1, topology.StateActive
 	}
 	return nodes
@@ -52,11 +52,19 @@ func drawNode(t *rapid.T, id string) topology.Node {
 	}
 }
 
+// weight is the weight by which n owns keys.
+func (s Subject) weight(n topology.Node) uint32 {
+	if s.Weight != nil {
+		return s.Weight(n)
+	}
+	return n.OwnerWeight()
+}
+
 // owners counts the nodes that own keys.
-func owners(nodes []topology.Node) int {
+func (s Subject) owners(nodes []topology.Node) int {
 	n := 0
 	for _, x := range nodes {
-		if x.OwnerWeight() > 0 {
+		if s.weight(x) > 0 {
 			n++
 		}
 	}
@@ -65,7 +73,7 @@ func owners(nodes []topology.Node) int {
 
 // edit draws one change of nodes and says whose it is: a node comes, leaves,
 // gets another weight or gives its keys up. The last owner stays one.
-func edit(t *rapid.T, nodes []topology.Node) (after []topology.Node, id string) {
+func (s Subject) edit(t *rapid.T, nodes []topology.Node) (after []topology.Node, id string) {
 	after = slices.Clone(nodes)
 	i := rapid.IntRange(0, len(nodes)-1).Draw(t, "node")
 	id = nodes[i].ID
@@ -82,7 +90,7 @@ func edit(t *rapid.T, nodes []topology.Node) (after []topology.Node, id string) 
 	case "drain":
 		after[i].State = topology.StateDraining
 	}
-	if owners(after) == 0 {
+	if s.owners(after) == 0 {
 		return nodes, ""
 	}
 	return after, id

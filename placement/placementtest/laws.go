@@ -52,11 +52,11 @@ func (s Subject) same(t tb, what string, a, b Mapping, keys []string) {
 func (s Subject) order(t *testing.T) {
 	keys := sampleKeys(60)
 	rapid.Check(t, func(t *rapid.T) {
-		nodes := drawNodes(t, 12)
+		nodes := s.drawNodes(t, 12)
 		shuffled := rapid.Permutation(nodes).Draw(t, "order")
 		a, b := s.must(t, nil, nodes), s.must(t, nil, shuffled)
 		s.same(t, "in another order", a, b, keys)
-		next, _ := edit(t, nodes)
+		next, _ := s.edit(t, nodes)
 		s.same(t, "after a change, in another order", s.must(t, a, next), s.must(t, b, rapid.Permutation(next).Draw(t, "next order")), keys)
 	})
 }
@@ -66,10 +66,10 @@ func (s Subject) order(t *testing.T) {
 func (s Subject) path(t *testing.T) {
 	keys := sampleKeys(60)
 	rapid.Check(t, func(t *rapid.T) {
-		nodes := drawNodes(t, 10)
+		nodes := s.drawNodes(t, 10)
 		m := s.must(t, nil, nodes)
 		for range rapid.IntRange(1, 6).Draw(t, "edits") {
-			nodes, _ = edit(t, nodes)
+			nodes, _ = s.edit(t, nodes)
 			m = s.must(t, m, nodes)
 		}
 		if !s.History {
@@ -95,10 +95,10 @@ func (s Subject) moves(t *testing.T) {
 	}
 	keys := sampleKeys(300)
 	rapid.Check(t, func(t *rapid.T) {
-		nodes := drawNodes(t, 12)
+		nodes := s.drawNodes(t, 12)
 		a := s.must(t, nil, nodes)
 		for range rapid.IntRange(1, 3).Draw(t, "changes") {
-			next, id := edit(t, nodes)
+			next, id := s.edit(t, nodes)
 			b := s.must(t, a, next)
 			s.movedOnly(t, a, b, id, keys)
 			a, nodes = b, next
@@ -134,9 +134,9 @@ func (s Subject) replace(t *testing.T) {
 	}
 	keys := sampleKeys(300)
 	rapid.Check(t, func(t *rapid.T) {
-		nodes := drawNodes(t, 12)
+		nodes := s.drawNodes(t, 12)
 		a := s.must(t, nil, nodes)
-		i := slices.IndexFunc(nodes, func(n topology.Node) bool { return n.OwnerWeight() > 0 })
+		i := slices.IndexFunc(nodes, func(n topology.Node) bool { return s.weight(n) > 0 })
 		by := nodes[i]
 		by.ID = "by"
 		next := append(without(nodes, nodes[i].ID), by)
@@ -158,10 +158,10 @@ func (s Subject) replace(t *testing.T) {
 func (s Subject) shares(t *testing.T) {
 	keys := sampleKeys(countedKeys)
 	rapid.Check(t, func(t *rapid.T) {
-		nodes := drawNodes(t, 12)
+		nodes := s.drawNodes(t, 12)
 		m := s.must(t, nil, nodes)
 		if rapid.Bool().Draw(t, "after a change") {
-			nodes, _ = edit(t, nodes)
+			nodes, _ = s.edit(t, nodes)
 			m = s.must(t, m, nodes)
 		}
 		s.checkShares(t, m, nodes, keys)
@@ -180,22 +180,22 @@ func (s Subject) checkShares(t tb, m Mapping, nodes []topology.Node, keys []stri
 	}
 	var total uint32
 	for _, n := range nodes {
-		total += n.OwnerWeight()
+		total += s.weight(n)
 	}
 	for _, n := range nodes {
-		got := share[n.ID]
-		if n.OwnerWeight() == 0 || got == 0 {
-			if (n.OwnerWeight() == 0) != (got == 0) {
-				t.Fatalf("node %q of owner weight %d of %d has share %v", n.ID, n.OwnerWeight(), total, got)
+		got, weight := share[n.ID], s.weight(n)
+		if weight == 0 || got == 0 {
+			if (weight == 0) != (got == 0) {
+				t.Fatalf("node %q of owner weight %d of %d has share %v", n.ID, weight, total, got)
 			}
 			continue
 		}
 		if s.Tolerance == nil {
 			continue
 		}
-		want := float64(n.OwnerWeight()) / float64(total)
-		if tol := s.Tolerance(n.OwnerWeight(), total, owners(nodes)); math.Abs(got-want) > tol {
-			t.Fatalf("node %q of owner weight %d of %d has share %v, want %v within %v", n.ID, n.OwnerWeight(), total, got, want, tol)
+		want := float64(weight) / float64(total)
+		if tol := s.Tolerance(weight, total, s.owners(nodes)); math.Abs(got-want) > tol {
+			t.Fatalf("node %q of owner weight %d of %d has share %v, want %v within %v", n.ID, weight, total, got, want, tol)
 		}
 	}
 }

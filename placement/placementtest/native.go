@@ -23,7 +23,7 @@ func (t Table) Owner(key string) string {
 // Replicas returns the first n nodes of key's preference order.
 func (t Table) Replicas(key string, n int) []string {
 	var ids []string
-	for _, i := range t.AppendReplicas(nil, t.Hash(key), n) {
+	for _, i := range t.AppendNodes(nil, []byte(key), n) {
 		ids = append(ids, t.Topology().Node(i).ID)
 	}
 	return ids

@@ -47,6 +47,9 @@ type Subject struct {
 	History bool
 	// Moves says that a change of one node may move other nodes' keys too.
 	Moves bool
+	// Weight returns the weight by which a node owns keys; nil =
+	// Node.OwnerWeight. A mapping that ignores weights has 1 for all above 0.
+	Weight func(topology.Node) uint32
 	// Zones says that the first Replicas nodes of a key stand in distinct
 	// zones while there are enough.
 	Zones bool

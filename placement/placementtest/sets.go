@@ -16,10 +16,10 @@ import (
 func (s Subject) replicas(t *testing.T) {
 	keys := sampleKeys(20)
 	rapid.Check(t, func(t *rapid.T) {
-		nodes := drawNodes(t, 12)
+		nodes := s.drawNodes(t, 12)
 		m := s.must(t, nil, nodes)
 		if rapid.Bool().Draw(t, "after a change") {
-			nodes, _ = edit(t, nodes)
+			nodes, _ = s.edit(t, nodes)
 			m = s.must(t, m, nodes)
 		}
 		for _, k := range keys {
@@ -30,7 +30,7 @@ func (s Subject) replicas(t *testing.T) {
 
 func (s Subject) checkReplicas(t tb, m Mapping, key string, nodes []topology.Node) {
 	t.Helper()
-	have := owners(nodes)
+	have := s.owners(nodes)
 	all := m.Replicas(key, len(nodes)+1)
 	if len(all) != have {
 		t.Fatalf("key %q: %d nodes asked for, %d of %d owners found: %q", key, len(nodes)+1, len(all), have, all)
@@ -39,7 +39,7 @@ func (s Subject) checkReplicas(t tb, m Mapping, key string, nodes []topology.Nod
 		t.Fatalf("key %q: owner %q, but the list begins with %q", key, m.Owner(key), all[0])
 	}
 	for i, id := range all {
-		at := slices.IndexFunc(nodes, func(n topology.Node) bool { return n.ID == id && n.OwnerWeight() > 0 })
+		at := slices.IndexFunc(nodes, func(n topology.Node) bool { return n.ID == id && s.weight(n) > 0 })
 		if at < 0 || slices.Contains(all[:i], id) {
 			t.Fatalf("key %q: node %q is no owner or repeated: %q", key, id, all)
 		}
@@ -60,7 +60,7 @@ func (s Subject) checkZones(t tb, key string, all []string, nodes []topology.Nod
 	zoneOf, size := map[string]string{}, map[string]int{}
 	for _, n := range nodes {
 		zoneOf[n.ID] = n.Zone
-		if n.OwnerWeight() > 0 {
+		if s.weight(n) > 0 {
 			size[n.Zone]++
 		}
 	}
