@@ -44,7 +44,7 @@ func Migrate(ctx context.Context, env Env, args []string) int {
 	a := newApp(env)
 	root := &cobra.Command{Use: "migrate", Short: "What a change of a cluster moves, before it is made", RunE: noVerb}
 	a.globalFlags(root)
-	root.AddCommand(a.planCommand(), a.compareCommand())
+	root.AddCommand(a.planCommand(), a.compareCommand(), a.capacityCommand())
 	return a.run(ctx, root, args)
 }
 
