@@ -37,6 +37,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/shardd/shardd/internal/nearest"
 	"github.com/shardd/shardd/internal/quota"
 )
 
@@ -101,6 +102,8 @@ type Table struct {
 	width   int
 	nodes   int
 	owners  int
+	// nearest finds the further nodes of a key where walking takes long.
+	nearest nearest.Index
 }
 
 // New returns the lookup object of rows, which index a list of n nodes. The rows
@@ -187,7 +190,10 @@ const smallReplicas = 32
 // all owners if there are fewer: the copies of h's slot in order of row, then
 // those of the slots after it, cyclically, each node once. Up to the number of
 // rows that is one read of the slot; beyond, about N ln N copies are read for
-// all N nodes, and never one twice. It allocates nothing but room in dst.
+// all N nodes. Where one node has nearly all copies it stops walking after some
+// 1,000 and searches for the next copy of each other node, for which all copies
+// are sorted by node once (4 bytes each). It allocates only to grow dst, for that,
+// and where it searches for more than 16 nodes.
 func (t *Table) AppendReplicas(dst []int, h uint64, n int) []int {
 	n = min(n, t.owners)
 	if n <= 0 {
@@ -206,11 +212,21 @@ func (t *Table) AppendReplicas(dst []int, h uint64, n int) []int {
 
 // appendBeyond is AppendReplicas for more nodes than a slot has copies.
 func (t *Table) appendBeyond(dst []int, s, n int) []int {
+	base, from, patience := len(dst), s*t.width, nearest.Patience(t.owners)
 	if n > smallReplicas {
-		return t.appendMany(dst, s*t.width, n)
+		dst = t.appendMany(dst, from, n, patience)
+	} else {
+		dst = t.appendFew(dst, from, n, patience)
 	}
-	base := len(dst)
-	for i := s * t.width; len(dst)-base < n; {
+	if len(dst) < base+n {
+		return t.nearest.Append(dst, base, n, from, t.copies, 1, t.nodes)
+	}
+	return dst
+}
+
+// appendFew walks from copy i until n nodes are found, or for so many steps.
+func (t *Table) appendFew(dst []int, i, n, steps int) []int {
+	for base := len(dst); len(dst)-base < n && steps > 0; steps-- {
 		if o := int(t.copies[i]) - 1; !slices.Contains(dst[base:], o) {
 			dst = append(dst, o)
 		}
@@ -221,9 +237,10 @@ func (t *Table) appendBeyond(dst []int, s, n int) []int {
 	return dst
 }
 
-func (t *Table) appendMany(dst []int, i, n int) []int {
+// appendMany is the same walk with a mark for each node seen.
+func (t *Table) appendMany(dst []int, i, n, steps int) []int {
 	var seen [(quota.MaxNodes + 63) / 64]uint64
-	for n > 0 {
+	for ; n > 0 && steps > 0; steps-- {
 		if o := int(t.copies[i]) - 1; seen[o>>6]>>(o&63)&1 == 0 {
 			seen[o>>6] |= 1 << (o & 63)
 			dst = append(dst, o)
