@@ -133,7 +133,7 @@ func (c *Controller) publish(ctx context.Context, l Leadership, s *State, pub Pu
 // answers reports whether t is what d asks for. Both have their spec in normal
 // form and their nodes sorted.
 func answers(t *topology.Topology, d topology.Declared) bool {
-	return t.Spec() == d.Spec && slices.Equal(t.Nodes(), d.Nodes)
+	return t.Spec() == d.Spec && slices.Equal(t.Nodes(), placement.PlaceNodes(t, d.Spec, d.Nodes))
 }
 
 // build derives the next version from the head.

@@ -77,24 +77,34 @@ func (t *Table) countOwners() {
 	}
 }
 
-// keepPositions gives nodes of a foreign mapping that state no position the one
-// they have in prev, which may be nil. A new node comes behind all others.
-func keepPositions(prev *topology.Topology, d topology.Draft) []topology.Node {
-	spec := d.Spec.Normal()
-	if spec.Algorithm != topology.Compat || prev == nil || prev.Spec().Algorithm != topology.Compat {
-		return d.Nodes
-	}
-	taken := make(map[uint32]bool, len(d.Nodes))
-	for _, n := range d.Nodes {
-		taken[n.Position] = true
-	}
-	nodes := slices.Clone(d.Nodes)
+// PlaceNodes returns nodes as the version after prev (nil for none) stores them
+// under spec, in the order given. Under a foreign mapping a node that states no
+// position keeps the one it has in prev; a new one comes behind all others, by
+// id. Under a native algorithm there are neither positions nor slots.
+func PlaceNodes(prev *topology.Topology, spec topology.Spec, nodes []topology.Node) []topology.Node {
+	out, at := slices.Clone(nodes), make(map[string]int, len(nodes))
+	taken := make(map[uint32]bool, len(nodes))
+	foreign := spec.Normal().Algorithm == topology.Compat
 	for i, n := range nodes {
-		if at := prev.Index(n.ID); n.Position == 0 && at >= 0 && !taken[prev.Node(at).Position] {
-			nodes[i].Position = prev.Node(at).Position
+		at[n.ID], taken[n.Position] = i, true
+		if !foreign {
+			out[i].Position, out[i].Slots = 0, ""
 		}
 	}
-	return nodes
+	if !foreign {
+		return out
+	}
+	if prev != nil && prev.Spec().Algorithm == topology.Compat {
+		for i, n := range nodes {
+			if was := prev.Index(n.ID); n.Position == 0 && was >= 0 && !taken[prev.Node(was).Position] {
+				out[i].Position = prev.Node(was).Position
+			}
+		}
+	}
+	for _, n := range topology.InOrder(out) {
+		out[at[n.ID]].Position = n.Position
+	}
+	return out
 }
 
 // redisSlots makes the table of a Redis Cluster. The nodes' own slots count where
@@ -285,4 +295,9 @@ func describeForeign(f topology.Foreign) string {
 		text += ", " + f.Hash
 	}
 	return text
+}
+
+// keepPositions is PlaceNodes for a draft.
+func keepPositions(prev *topology.Topology, d topology.Draft) []topology.Node {
+	return PlaceNodes(prev, d.Spec, d.Nodes)
 }
