@@ -73,7 +73,7 @@ func New(src Source, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &Client{src: src, fleet: f, logger: o.logger, hooks: o.hooks, pinned: o.pinned, cancel: cancel,
+	c := &Client{src: src, fleet: f, logger: o.logger, hooks: o.hooks.and(o.plugged), pinned: o.pinned, cancel: cancel,
 		done: make(chan struct{}), ready: make(chan struct{}), closed: make(chan struct{}),
 		subs: make(map[*subscriber]struct{})}
 	c.snap.Store(errorSnapshot(ErrNotReady))

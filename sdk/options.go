@@ -12,9 +12,10 @@ import (
 type Option func(*options)
 
 type options struct {
-	logger hclog.Logger
-	pinned topology.ClusterID
-	hooks  Hooks
+	logger  hclog.Logger
+	pinned  topology.ClusterID
+	hooks   Hooks
+	plugged []Hook // see WithHook
 
 	healthExpiry time.Duration
 
@@ -41,7 +42,7 @@ func WithLogger(l hclog.Logger) Option { return func(o *options) { o.logger = l 
 func WithClusterID(id topology.ClusterID) Option { return func(o *options) { o.pinned = id } }
 
 // WithHooks sets functions that are told what happens; see Hooks. The last
-// call wins.
+// call wins; WithHook adds to them.
 func WithHooks(h Hooks) Option { return func(o *options) { o.hooks = h } }
 
 // Hooks are told what a client does, for metrics and tests. A nil function is
