@@ -9,7 +9,7 @@ import (
 
 // Comparison is what one change of nodes costs under each algorithm. Its JSON
 // form: {"from","to","rows":[{"algorithm","movement":{...},"peak_before",
-// "peak_after","note"}]}.
+// "peak_after","forecast","note"}]}.
 type Comparison struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -29,6 +29,8 @@ type Row struct {
 	// Planned marks the row that is the change as asked for; the others are
 	// the same change of nodes under another algorithm on both sides.
 	Planned bool `json:"planned,omitempty"`
+	// Forecast is there after Comparison.Forecast.
+	Forecast *Forecast `json:"forecast,omitempty"`
 	// Note says what else there is to know; may be empty.
 	Note string `json:"note,omitempty"`
 }
