@@ -83,9 +83,17 @@ type page struct {
 func (l *Ledger) Take(now time.Duration, cost int) Ticket {
 	low := uint64(cost)<<costShift | stamp(now)
 	if p := l.page.Load(); p != nil {
-		if t, ok := p.take(low); ok {
-			return t
-		}
+		return l.takeIn(p, low)
+	}
+	return l.takeGrowing(low)
+}
+
+// takeIn is Take in a page that was the newest a moment ago. One that is not may
+// have been dropped as empty before the slot was taken, and nothing would expire
+// there.
+func (l *Ledger) takeIn(p *page, low uint64) Ticket {
+	if t, ok := p.take(low); ok && (l.page.Load() == p || !t.Close()) {
+		return t
 	}
 	return l.takeGrowing(low)
 }

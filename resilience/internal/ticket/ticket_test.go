@@ -199,3 +199,23 @@ func BenchmarkTakeClose(b *testing.B) {
 		})
 	})
 }
+
+// TestTakeInDroppedPage: whoever was about to take a slot in a page that others
+// outgrew and dropped takes it where Expire looks.
+func TestTakeInDroppedPage(t *testing.T) {
+	var l Ledger
+	l.Take(0, 1).Close()
+	stale := l.page.Load()
+	var open []Ticket
+	for l.page.Load() == stale {
+		open = append(open, l.Take(0, 1))
+	}
+	for _, tk := range open {
+		tk.Close()
+	}
+	l.Expire(0, time.Hour) // drops the empty page
+	tk := l.takeIn(stale, 1<<costShift|stamp(0))
+	if n, _ := l.Expire(time.Hour, time.Minute); n != 1 || tk.Open() {
+		t.Errorf("%d of 1 lost tickets expired", n)
+	}
+}
