@@ -52,7 +52,8 @@ type Controller struct {
 	newest topology.Ref     // the newest version seen by this process
 	prev   *placement.Table // of the head, kept between versions
 	bumped time.Time        // when this process raised the epoch last
-	retry  time.Duration    // after which a refusal is to be looked at again; 0 = not by time
+	retry  time.Duration    // after which the state is to be looked at again; 0 = not by time
+	ramp   ramp             // the transition under way
 }
 
 // Status says what a controller does, for readiness and messages.

@@ -225,7 +225,9 @@ func (s State) Bump(from *topology.Topology, cause topology.Cause, now time.Time
 	if from == nil {
 		from = s.Head
 	}
-	b.Movement, err = movement(from, next)
+	if b.Movement, err = movement(from, next); errors.Is(err, placement.ErrMoving) {
+		b.Movement, err = movement(s.Head, next)
+	}
 	b.Movement.Cause = CauseWentBack
 	return b, err
 }

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -51,12 +52,14 @@ func (s State) Apply(e Edit) (State, error) {
 		return State{}, err
 	}
 	// What could never be published would stand in the way of later edits.
-	if err := placement.Check(s.Head, s.Declared); err != nil {
+	if err := placement.Check(s.Head, s.Declared); errors.Is(err, placement.ErrMoving) {
+		return State{}, fmt.Errorf("%w: version %s: %w; wait until the steps are made, turn them back, or end them at once", ErrConflict, s.Head.Version(), err)
+	} else if err != nil {
 		return State{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	s.Invalid = nil
 	s.Generation++
-	s.Edits = append(s.pending(), Note{Generation: s.Generation, By: e.By, Why: e.Why, Replace: maps.Clone(e.Replace)})
+	s.Edits = append(s.pending(), Note{Generation: s.Generation, By: e.By, Why: e.Why, Replace: maps.Clone(e.Replace), Ramp: e.Ramp, EndRamp: e.EndRamp})
 	s.Edits = s.Edits[max(0, len(s.Edits)-MaxNotes):]
 	return s, nil
 }
@@ -81,6 +84,9 @@ func Normal(d topology.Declared) (topology.Declared, error) {
 func (e Edit) check() error {
 	if e.Apply == nil {
 		return fmt.Errorf("%w: an edit without Apply", ErrInvalid)
+	}
+	if e.Ramp != 0 && (e.Ramp < MinRamp || e.Ramp > MaxRamp) {
+		return fmt.Errorf("%w: a ramp over %v: want %v to %v, or 0 for at once", ErrInvalid, e.Ramp, MinRamp, MaxRamp)
 	}
 	for _, s := range []string{e.By, e.Why} {
 		if len(s) > MaxNoteLen || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {

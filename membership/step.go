@@ -91,6 +91,9 @@ func (c *Controller) answer(ctx context.Context, l Leadership, s *State) error {
 	if err := s.Declared.Validate(); err != nil {
 		return &refusedError{fmt.Errorf("%w: %w", ErrInvalid, err)}
 	}
+	if s.Head != nil && s.Head.Transition() != nil {
+		return c.goOn(ctx, l, s)
+	}
 	pub := Publication{Generation: s.Generation, Expect: s.Position().Head}
 	if s.Head != nil && answers(s.Head, s.Declared) {
 		if s.Applied == s.Generation {
@@ -104,6 +107,18 @@ func (c *Controller) answer(ctx context.Context, l Leadership, s *State) error {
 	if err != nil {
 		return &refusedError{err}
 	}
+	if err := c.publishNext(ctx, l, s, pub, next, began); err != nil {
+		return err
+	}
+	if next.Moving() {
+		s.Head = next.Topology()
+		return c.goOn(ctx, l, s)
+	}
+	return nil
+}
+
+// publishNext publishes next, with the report of what moves.
+func (c *Controller) publishNext(ctx context.Context, l Leadership, s *State, pub Publication, next *placement.Table, began time.Time) (err error) {
 	pub.Next = next.Topology()
 	if pub.Movement, err = placement.Movement(c.prev, next); err != nil {
 		return &refusedError{fmt.Errorf("membership: movement to %s: %w", pub.Next.Version(), err)}
@@ -138,28 +153,48 @@ func answers(t *topology.Topology, d topology.Declared) bool {
 
 // build derives the next version from the head.
 func (c *Controller) build(s *State) (*placement.Table, error) {
-	d := topology.Draft{Cluster: s.Declared.Cluster, ID: s.ID, History: s.History, Spec: s.Declared.Spec, Nodes: s.Declared.Nodes,
-		Version: topology.Version{Epoch: s.Epoch, Seq: 1}, Cause: cause(s.pending())}
-	d.Cause.At = c.c.Now().UnixMilli()
-	if s.Head == nil {
-		c.prev = nil
-	} else {
-		if s.Head.Version().Epoch == s.Epoch {
-			d.Version.Seq = s.Head.Version().Seq + 1
+	d := c.draft(s, s.Declared.Nodes)
+	if err := c.load(s); err != nil {
+		return nil, err
+	}
+	if over := rampOf(s.pending()); over > 0 {
+		next, err := placement.Begin(c.prev, d, newTransition(over))
+		if err == nil {
+			return next, nil
 		}
-		if c.prev == nil || c.prev.Topology().Ref() != s.Head.Ref() {
-			prev, err := placement.New(s.Head)
-			if err != nil {
-				return nil, fmt.Errorf("membership: head %s: %w", s.Head.Version(), err)
-			}
-			c.prev = prev
-		}
+		c.log.Warn("change cannot be made in steps and is made at once", "error", err, "ramp", over)
 	}
 	next, err := placement.UpdateWith(c.prev, d, placement.UpdateOptions{Replace: replacements(c.prev, d, s.pending())})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return next, nil
+}
+
+// draft is the next version of s with nodes.
+func (c *Controller) draft(s *State, nodes []topology.Node) topology.Draft {
+	d := topology.Draft{Cluster: s.Declared.Cluster, ID: s.ID, History: s.History, Spec: s.Declared.Spec, Nodes: nodes,
+		Version: topology.Version{Epoch: s.Epoch, Seq: 1}, Cause: cause(s.pending())}
+	if s.Head != nil && s.Head.Version().Epoch == s.Epoch {
+		d.Version.Seq = s.Head.Version().Seq + 1
+	}
+	d.Cause.At = c.c.Now().UnixMilli()
+	return d
+}
+
+// load makes the head's table the one to go on from.
+func (c *Controller) load(s *State) error {
+	switch {
+	case s.Head == nil:
+		c.prev = nil
+	case c.prev == nil || c.prev.Topology().Ref() != s.Head.Ref():
+		prev, err := placement.New(s.Head)
+		if err != nil {
+			return fmt.Errorf("membership: head %s: %w", s.Head.Version(), err)
+		}
+		c.prev = prev
+	}
+	return nil
 }
 
 // cause joins who made the edits that a version answers, and why. The kind is

@@ -13,6 +13,7 @@ package membership
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/shardd/shardd/placement"
 	"github.com/shardd/shardd/topology"
@@ -88,6 +89,8 @@ type Note struct {
 	By         string            `json:"by,omitempty"`
 	Why        string            `json:"why,omitempty"`
 	Replace    map[string]string `json:"replace,omitempty"` // see Edit.Replace
+	Ramp       time.Duration     `json:"ramp,omitempty"`    // see Edit.Ramp
+	EndRamp    bool              `json:"end_ramp,omitempty"`
 }
 
 // Edit changes declared state. Apply gets a copy and returns what it should
@@ -110,6 +113,16 @@ type Edit struct {
 	// Replace names nodes that take over from others, old id to new id, as a
 	// hint for the placement (placement.UpdateOptions.Replace).
 	Replace map[string]string
+	// Ramp lets the change of owners that the edit asks for be made in RampSteps
+	// steps over this time, by a transition (topology.TransitionNone): 0 = at
+	// once, else MinRamp to MaxRamp. Until it is made, edits that would change
+	// owners otherwise are refused with ErrConflict; one that asks for what was
+	// before turns it back, and EndRamp ends it at once. A change that cannot be
+	// made in steps (of the spec, of a node that is removed while it owns keys, the
+	// first version) is made at once all the same.
+	Ramp time.Duration
+	// EndRamp makes what is left of a transition at once.
+	EndRamp bool
 }
 
 // Publication is one version about to be published.

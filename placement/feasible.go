@@ -20,6 +20,11 @@ func Check(prev *topology.Topology, d topology.Declared) error {
 	if s := d.Spec.Normal(); s.Algorithm == topology.Compat && !s.Compat.Live() {
 		return &topology.FieldError{Path: "compat.mode", Err: fmt.Errorf("%w: %s; compare it with what shall come (migrate plan --from FILE --to FILE), and publish that", ErrPlanOnly, describeForeign(s.Compat))}
 	}
+	if prev != nil && prev.Transition() != nil && prev.Cluster() == d.Cluster {
+		// What is neither of its two mappings waits for its end.
+		_, _, err := Heading(prev, d.Spec, d.Nodes)
+		return err
+	}
 	if lawful(d.Spec.Normal(), d.Nodes) || prev != nil && prev.Cluster() != d.Cluster {
 		return nil
 	}

@@ -212,19 +212,25 @@ func Settle(prev *Table, d topology.Draft) (*Table, error) {
 	return finish(side, d)
 }
 
-// Heading reports where a declaration of nodes under spec stands to a table in
-// transition: at the mapping after it, at that before it, or at neither.
-func (t *Table) Heading(spec topology.Spec, nodes []topology.Node) (after, before bool) {
-	if t.kind != kindSteps {
-		return false, false
-	}
+// Heading reports where a declaration of nodes under spec stands to a topology
+// in transition: at the mapping after it, at that before it, or at neither: then
+// the error says why, and wraps ErrMoving. O(n log n).
+func Heading(t *topology.Topology, spec topology.Spec, nodes []topology.Node) (after, before bool, err error) {
 	d := topology.Draft{Spec: spec, Nodes: nodes}
-	return t.steps.after.sameOwners(d) == nil, t.steps.before.sameOwners(d) == nil
+	if err = sameOwners(t, d); err == nil {
+		return true, false, nil
+	}
+	if old := t.Before(); old != nil && sameOwners(old, d) == nil {
+		return false, true, nil
+	}
+	return false, false, err
 }
 
+func (t *Table) sameOwners(d topology.Draft) error { return sameOwners(t.topo, d) }
+
 // sameOwners refuses a draft whose spec or owner weights are not those of t.
-func (t *Table) sameOwners(d topology.Draft) error {
-	spec := t.topo.Spec()
+func sameOwners(t *topology.Topology, d topology.Draft) error {
+	spec := t.Spec()
 	if d.Spec.Normal() != spec {
 		return fmt.Errorf("%w, and the spec would change", ErrMoving)
 	}
@@ -232,7 +238,7 @@ func (t *Table) sameOwners(d topology.Draft) error {
 	for _, n := range d.Nodes {
 		weights[n.ID] = n
 	}
-	for _, n := range t.topo.Nodes() {
+	for _, n := range t.Nodes() {
 		m, there := weights[n.ID]
 		if a, b := spec.OwnerWeight(n), spec.OwnerWeight(m); a != b && (there || a > 0) {
 			return fmt.Errorf("%w, and the owner weight of node %q would change from %d to %d", ErrMoving, n.ID, a, b)

@@ -243,13 +243,13 @@ func TestStepsRefused(t *testing.T) {
 	if next.Topology().Node(1).Addr != "moved" || next.Topology().Transition().Thresholds[0] != 1<<63 {
 		t.Fatal("an address does not change during a transition")
 	}
-	if a, b := next.Heading(s.spec, after); !a || b {
+	if a, b, err := placement.Heading(next.Topology(), s.spec, after); !a || b || err != nil {
 		t.Fatal("heading to what is declared")
 	}
-	if a, b := next.Heading(s.spec, stepNodes(1, 1, 1)); a || !b {
+	if a, b, err := placement.Heading(next.Topology(), s.spec, stepNodes(1, 1, 1)); a || !b || err != nil {
 		t.Fatal("heading back")
 	}
-	if a, b := next.Heading(s.spec, stepNodes(1, 1, 5)); a || b {
+	if a, b, err := placement.Heading(next.Topology(), s.spec, stepNodes(1, 1, 5)); a || b || !errors.Is(err, placement.ErrMoving) {
 		t.Fatal("heading nowhere")
 	}
 	if w := next.OwnerWeights(); w[2] != 1.5 {
