@@ -64,8 +64,12 @@ func (a *app) planCommand() *cobra.Command {
 
 func (a *app) compareCommand() *cobra.Command {
 	var sides sidesFlags
+	var traffic trafficFlags
 	cmd := &cobra.Command{Use: "compare --from A --to B", Short: "Say what the same change of nodes costs under each algorithm", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := traffic.check(cmd); err != nil {
+				return err
+			}
 			from, to, err := a.sides(cmd.Context(), sides)
 			if err != nil {
 				return err
@@ -74,9 +78,13 @@ func (a *app) compareCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := traffic.forecast(a, c, from, to); err != nil {
+				return err
+			}
 			return a.emit(c, func(w io.Writer) { compareTable(w, c) })
 		}}
 	sides.register(cmd)
+	traffic.register(cmd)
 	return cmd
 }
 
@@ -236,6 +244,7 @@ func compareTable(w io.Writer, c *migrate.Comparison) {
 		rows = append(rows, row)
 	}
 	columns(w, rows)
+	forecastTable(w, c)
 }
 
 func byteSize(n uint64) string {
