@@ -138,9 +138,9 @@ func TestAdmissionLosesNoEdit(t *testing.T) {
 	})
 }
 
-// TestAdmissionHealth: what nodes say of their health is told to all while they
+// TestAdmissionOverlay: what nodes say of their health is told to all while they
 // are there, and makes no version.
-func TestAdmissionHealth(t *testing.T) {
+func TestAdmissionOverlay(t *testing.T) {
 	admission(t, empty(), nil, func(t *testing.T, f *fleet) {
 		a, b := f.register(membership.Registration{ID: "n1", Addr: "a:1"}), f.register(membership.Registration{ID: "n2", Addr: "a:2"})
 		defer a.Close()

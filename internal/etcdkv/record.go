@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shardd/shardd/topology"
@@ -32,6 +33,32 @@ type Declared struct {
 	// Edit is drawn anew for every edit, so that an editor recognises its own.
 	Edit  string          `json:"edit"`
 	Notes json.RawMessage `json:"notes,omitempty"` // the store's own; opaque here
+	// Recent are the Edits of the last MaxRecent writes before, the newest
+	// first: an editor whose answer was lost, and whose write others have
+	// written over since, finds its own among them.
+	Recent []string `json:"recent,omitempty"`
+}
+
+// MaxRecent is the number of writes that Declared remembers.
+const MaxRecent = 32
+
+// After returns what is to be remembered after d, which may be zero.
+func (d Declared) After() []string {
+	if d.Edit == "" {
+		return nil
+	}
+	return append([]string{d.Edit}, d.Recent[:min(len(d.Recent), MaxRecent-1)]...)
+}
+
+// Made reports whether the write named edit, which was to follow the one named
+// before, was made in what led to d. sure is false if there were too many since to
+// tell.
+func (d Declared) Made(edit, before string) (made, sure bool) {
+	all := append([]string{d.Edit}, d.Recent...)
+	if slices.Contains(all, edit) {
+		return true, true
+	}
+	return false, slices.Contains(all, before) || len(all) <= MaxRecent // all that there were
 }
 
 // Head points at the newest version.

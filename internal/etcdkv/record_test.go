@@ -2,6 +2,7 @@ package etcdkv
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -158,5 +159,34 @@ func TestKeys(t *testing.T) {
 		if _, err := NewKeys("", cluster); err == nil {
 			t.Errorf("cluster %q is accepted", cluster)
 		}
+	}
+}
+
+// TestDeclaredMade: an editor finds its own write among those that others have
+// made since, and is told when there were too many to tell.
+func TestDeclaredMade(t *testing.T) {
+	var d Declared
+	write := func(edit string) { d = Declared{Edit: edit, Recent: d.After()} }
+	f := func(edit, before string, wantMade, wantSure bool) {
+		t.Helper()
+		if made, sure := d.Made(edit, before); made != wantMade || sure != wantSure {
+			t.Errorf("after %s: %s after %q: made %t, sure %t; want %t, %t", d.Edit, edit, before, made, sure, wantMade, wantSure)
+		}
+	}
+	f("w0", "", false, true)
+	write("w0")
+	f("w0", "", true, true)
+	f("x", "w0", false, true)
+	for i := range MaxRecent {
+		write(fmt.Sprint("w", i+1))
+	}
+	f("w0", "", true, true)
+	f("x", "w0", false, true)
+	write("last")
+	f("w0", "", false, false)
+	f("x", "w0", false, false)
+	f("x", "w1", false, true)
+	if n := len(d.Recent); n != MaxRecent {
+		t.Errorf("%d writes are remembered, want %d", n, MaxRecent)
 	}
 }

@@ -92,21 +92,28 @@ func (c *cluster) writeEdits() {
 func (c *cluster) writeBatch(batch []*waiting) {
 	ctx, cancel := anyOf(batch)
 	defer cancel()
+	var last try
 	for n := 0; ; n++ {
-		if batch = wanted(batch); len(batch) == 0 {
-			return
-		}
 		before, r, err := c.load(ctx)
 		if err != nil {
 			failAll(batch, err)
 			return
 		}
-		results, last := applyAll(before, batch)
-		if last.Generation == before.Generation { // all are refused
+		record, _ := etcdkv.DecodeDeclared(r.First(1).Value) // garbage has no name, and may be replaced
+		if last.settled(record) {
+			return
+		}
+		if batch = wanted(batch); len(batch) == 0 {
+			return
+		}
+		results, state := applyAll(before, batch)
+		if state.Generation == before.Generation { // all are refused
 			answerAll(batch, results)
 			return
 		}
-		err = c.s.commitDeclared(ctx, c.keys, last, etcdkv.Txn{If: c.fence(r, 1), Confirm: c.keys.Declared()})
+		last = try{batch: batch, results: results, before: record.Edit, edit: nonce()}
+		err = c.s.commitDeclared(ctx, c.keys, state, etcdkv.Txn{If: c.fence(r, 1), Confirm: c.keys.Declared()},
+			etcdkv.Declared{Edit: last.edit, Recent: record.After()})
 		switch {
 		case err == nil:
 			answerAll(batch, results)
@@ -121,6 +128,29 @@ func (c *cluster) writeBatch(batch []*waiting) {
 			return
 		}
 	}
+}
+
+// try is a write that came to a conflict. It may have been made all the same: its
+// answer was lost, it was sent again, and others had written since.
+type try struct {
+	batch        []*waiting
+	results      []result
+	before, edit string // the names of the write before and of this one
+}
+
+// settled answers the try's edits if it was made, or if nobody can tell.
+func (t try) settled(now etcdkv.Declared) bool {
+	if t.edit == "" {
+		return false
+	}
+	made, sure := now.Made(t.edit, t.before)
+	switch {
+	case made:
+		answerAll(t.batch, t.results)
+	case !sure:
+		failAll(t.batch, fmt.Errorf("%w: many edits came between; this one may have been made", etcdkv.ErrUnreachable))
+	}
+	return made || !sure
 }
 
 // anyOf returns a context that lives as long as one of the editors waits.

@@ -133,15 +133,16 @@ func (s *Store) Create(ctx context.Context, d topology.Declared, by string) (mem
 		Puts:    []etcdkv.Put{{Key: s.directory + d.Cluster, Value: []byte(state.ID.String())}, {Key: keys.Meta(), Value: meta}},
 		Confirm: keys.Meta(),
 	}
-	err = s.commitDeclared(ctx, keys, state, txn)
+	err = s.commitDeclared(ctx, keys, state, txn, etcdkv.Declared{Edit: nonce()})
 	if errors.Is(err, etcdkv.ErrConflict) {
 		return membership.State{}, fmt.Errorf("etcdstore: create: %w: cluster %q", membership.ErrExists, d.Cluster)
 	}
 	return state, translate("create", err)
 }
 
-// commitDeclared writes the declared state of s along with txn.
-func (s *Store) commitDeclared(ctx context.Context, keys etcdkv.Keys, state membership.State, txn etcdkv.Txn) error {
+// commitDeclared writes the declared state of s along with txn. record names the
+// write and those before it.
+func (s *Store) commitDeclared(ctx context.Context, keys etcdkv.Keys, state membership.State, txn etcdkv.Txn, record etcdkv.Declared) error {
 	data, err := etcdkv.EncodeDeclared(state.ID, state.Declared)
 	if err != nil {
 		return err
@@ -151,7 +152,8 @@ func (s *Store) commitDeclared(ctx context.Context, keys etcdkv.Keys, state memb
 	if err != nil {
 		return fmt.Errorf("notes: %w", err)
 	}
-	record, err := etcdkv.EncodeRecord(etcdkv.Declared{Generation: state.Generation, Digest: content.Digest, Edit: nonce(), Notes: notes})
+	record.Generation, record.Digest, record.Notes = state.Generation, content.Digest, notes
+	value, err := etcdkv.EncodeRecord(record)
 	if err != nil {
 		return err
 	}
@@ -160,7 +162,7 @@ func (s *Store) commitDeclared(ctx context.Context, keys etcdkv.Keys, state memb
 		return err
 	}
 	txn.If = append(txn.If, parts.If...)
-	txn.Puts = append(append(txn.Puts, parts.Puts...), etcdkv.Put{Key: keys.Declared(), Value: record})
+	txn.Puts = append(append(txn.Puts, parts.Puts...), etcdkv.Put{Key: keys.Declared(), Value: value})
 	_, err = s.kv.Commit(ctx, txn)
 	return err
 }
