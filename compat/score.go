@@ -139,6 +139,12 @@ func fallingBy[T cmp.Ordered](order []int, score func(i int) T) {
 // SameRule reports whether both score in the same way.
 func (s *Score) SameRule(t *Score) bool { return s.rule == t.rule }
 
+// Lawful reports whether the scores of different nodes behave as independent
+// random numbers, so that shares and movement follow the law of highest random
+// weight. The others hash the node behind the key, by functions that carry a
+// key's difference to all nodes alike: there only a sample tells.
+func (s *Score) Lawful() bool { return s.rule == mixed }
+
 // Rule names the way of scoring: it stands in mapping digests.
 func (s *Score) Rule() string {
 	return [...]string{mixed: "xorshift", crc32c: "crc32c", fnv32: "fnv1a32", logFNV64: "log-fnv1a64"}[s.rule]

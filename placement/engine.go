@@ -80,7 +80,8 @@ func (e *engine) locateForeign(h uint64) int {
 // keyText is the key that stands for hash h where keys, not hashes, are mapped.
 func keyText(h uint64) string { return fmt.Sprintf("%016x", h) }
 
-// prefer is the algorithm's own preference order.
+// prefer is the algorithm's own preference order; not for kindSteps, whose sides
+// have one each (Table.AppendReplicas).
 func (e *engine) prefer(dst []int, h uint64, n int) []int {
 	switch e.kind {
 	case kindRing:
@@ -101,8 +102,6 @@ func (e *engine) prefer(dst []int, h uint64, n int) []int {
 		return e.foreign.Jump.AppendReplicas(dst, h, n)
 	case kindScore:
 		return e.foreign.Score.AppendReplicas(dst, h, n)
-	case kindSteps:
-		return e.steps.side(h).AppendReplicas(dst, h, n)
 	}
 	return e.foreign.Keyed.AppendKey(dst, keyText(h), n)
 }

@@ -60,7 +60,7 @@ func methodFor(from, to *Table) Method {
 	switch {
 	case from == nil || from.owners == 0 || to.owners == 0:
 		return MethodNone
-	case from.kind == kindKeyed || to.kind == kindKeyed:
+	case from.lawless() || to.lawless():
 		return sampleOrIdentical(from, to)
 	case !from.hash.SameHash(to.hash):
 		return lawOrSample(from, to)
@@ -81,6 +81,11 @@ func methodFor(from, to *Table) Method {
 		return MethodFormula
 	}
 	return MethodIndependent
+}
+
+// lawless reports whether only a sample says what the mapping does.
+func (t *Table) lawless() bool {
+	return t.kind == kindKeyed || t.kind == kindScore && !t.foreign.Score.Lawful()
 }
 
 // sampleOrIdentical is the method where keys have to be looked up.

@@ -51,7 +51,7 @@ func (t *Table) heldShares() []float64 {
 			book(units{lo: 1}, l.list(t.foreign.Modulo.Hash(i)))
 			total++
 		}
-	case t.copies() == 1 && t.kind != kindKeyed:
+	case t.copies() == 1 && !t.lawless():
 		return t.lawShares()
 	default:
 		draw := splitmix.Source(sampleSeed)

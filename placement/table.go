@@ -143,6 +143,9 @@ func (t *Table) AppendNodes(dst []int, key []byte, n int) []int {
 // room for n more (under the zone rule for 4*max(n, Spec.Replicas), and more only
 // where so many nodes stand in too few zones), up to n = 16 for rendezvous.
 func (t *Table) AppendReplicas(dst []int, h uint64, n int) []int {
+	if t.kind == kindSteps {
+		t = t.steps.side(h)
+	}
 	if t.zoned && n > 1 {
 		return t.spread(dst, h, n)
 	}
