@@ -41,13 +41,13 @@ func (d *departure) begin(now, grace time.Duration) {
 }
 
 // follow brings a member in line with its node as published.
-func (f *fleet) follow(m *member, n topology.Node, now time.Duration) {
+func (f *fleet) follow(m *member, n topology.Node, state outlier.State, now time.Duration) {
 	if m.outlier != nil {
-		m.outlier.Set(outlierState(n), now)
+		m.outlier.Set(state, now)
 	}
 	d := m.drain.Load()
 	d.node = n
-	switch leaves := n.State == topology.StateDraining || n.Weight == 0; {
+	switch leaves := state == outlier.Out && n.State != topology.StateJoining; {
 	case leaves && !d.going:
 		d.begin(now, f.grace(n))
 		f.leaving = append(f.leaving, m)
@@ -113,11 +113,13 @@ func (t *Ticket) Cut() <-chan struct{} {
 	return t.rec.snap.plan.Load().members[t.rec.index].drain.Load().cut
 }
 
-func outlierState(n topology.Node) outlier.State {
+// nodeState is what is known of a node from elsewhere than its requests. A node
+// that drains in steps owns keys until the last.
+func nodeState(weight float64, down bool) outlier.State {
 	switch {
-	case n.OwnerWeight() == 0:
+	case weight == 0:
 		return outlier.Out
-	case n.State == topology.StateDown:
+	case down:
 		return outlier.Down
 	}
 	return outlier.Up

@@ -171,9 +171,10 @@ func (c *Client) lay(s *snapshot) {
 		return
 	}
 	var bad []int
-	var all, down uint64
+	var all, down float64
+	weights := s.table.OwnerWeights()
 	for i, n := range s.topology().Nodes() {
-		w := uint64(n.OwnerWeight())
+		w := weights[i]
 		_, told := slices.BinarySearch(o.reported, n.ID)
 		told = w > 0 && (told || o.own[n.ID])
 		if all += w; told || n.State == topology.StateDown {
@@ -183,7 +184,7 @@ func (c *Client) lay(s *snapshot) {
 			bad, o.around = append(bad, i), append(o.around, n.ID)
 		}
 	}
-	if float64(down) > overlayLimit*float64(all) {
+	if down > overlayLimit*all {
 		o.around, o.ignored = nil, true
 		return
 	}

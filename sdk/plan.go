@@ -5,6 +5,7 @@ import (
 
 	"github.com/shardd/shardd/balance"
 	"github.com/shardd/shardd/balance/bounded"
+	"github.com/shardd/shardd/resilience/outlier"
 	"github.com/shardd/shardd/topology"
 )
 
@@ -29,6 +30,7 @@ func (f *fleet) plan(s *snapshot) (*plan, error) {
 	p := &plan{members: make([]*member, t.Len()), standIn: s.makeRecords(true)}
 	all := make([]bounded.Member, t.Len())
 	mine := make([]bounded.Member, t.Len())
+	weights := s.table.OwnerWeights()
 	for i, n := range t.Nodes() {
 		m := f.members[n.ID]
 		if m == nil { // has left
@@ -36,7 +38,7 @@ func (f *fleet) plan(s *snapshot) (*plan, error) {
 		}
 		p.members[i] = m
 		p.standIn[i].load = m.load
-		all[i] = bounded.Member{Node: m.load, Weight: f.weight(s, i, m)}
+		all[i] = bounded.Member{Node: m.load, Weight: f.weight(s, i, m, weights[i])}
 		mine[i] = all[i]
 		if n.Zone != f.zone {
 			mine[i].Weight = 0
@@ -57,17 +59,16 @@ func (f *fleet) plan(s *snapshot) (*plan, error) {
 	if f.balance != nil {
 		err = f.pick(p, all)
 	}
-	p.plain = f.balance == nil && f.resil == nil && p.local == nil && f.bound.View != SpillLoad && !s.moving()
+	p.plain = f.balance == nil && f.resil == nil && p.local == nil && f.bound.View != SpillLoad
 	return p, err
 }
 
-// weight is the share of the load that node i of s may have: 0 if it takes no
-// requests.
-func (f *fleet) weight(s *snapshot, i int, m *member) float64 {
+// weight is the share of the load that node i of s may have, w being its owner
+// weight: 0 if it takes no requests.
+func (f *fleet) weight(s *snapshot, i int, m *member, w float64) float64 {
 	if s.records[i].down || m.outlier != nil && !m.outlier.Usable() {
 		return 0
 	}
-	w := float64(s.topology().Node(i).OwnerWeight())
 	if m.ramp != nil {
 		w *= m.ramp.Factor()
 	}
@@ -125,11 +126,13 @@ func (b *Balance) picker(set *balance.Set) (balance.Picker, error) {
 	return balance.NewP2C(set, &balance.InFlight{Errors: e})
 }
 
-// arrange makes the members those of t: who stays keeps load and history, who is
+// arrange makes the members those of s: who stays keeps load and history, who is
 // new, comes back, or stands at another address starts anew. Client.mu is held.
-func (f *fleet) arrange(t *topology.Topology, now time.Duration) {
+func (f *fleet) arrange(s *snapshot, now time.Duration) {
+	t := s.topology()
+	weights := s.table.OwnerWeights()
 	next := make(map[string]*member, t.Len())
-	for _, n := range t.Nodes() {
+	for i, n := range t.Nodes() {
 		if n.State == topology.StateLeft {
 			continue
 		}
@@ -138,7 +141,7 @@ func (f *fleet) arrange(t *topology.Topology, now time.Duration) {
 			m = f.join(n, now)
 		}
 		next[n.ID] = m
-		f.follow(m, n, now)
+		f.follow(m, n, nodeState(weights[i], s.records[i].down), now)
 	}
 	for id, m := range f.members {
 		if next[id] != m {
@@ -161,7 +164,7 @@ func (f *fleet) join(n topology.Node, now time.Duration) *member {
 	if f.first && !f.resil.NoSlowStart {
 		m.ramp = f.slow.Start(now)
 	}
-	m.outlier = f.detector.Add(n.ID, outlierState(n), now)
+	m.outlier = f.detector.Add(n.ID, outlier.Up, now)
 	m.guard, _ = f.newGuard(m) // the configuration was checked by New
 	return m
 }

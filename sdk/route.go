@@ -79,6 +79,22 @@ func (r Route) Owner() topology.Node {
 	return t.Topology().Node(t.Locate(r.hash))
 }
 
+// Other returns the key's other owner while its owner is changing in steps
+// (topology.Transition): the one before if the key has gone over already, where
+// its value may still be, else the one after. ok is false where the key has one
+// owner. It costs two more lookups during a transition, nothing otherwise.
+func (r Route) Other() (n topology.Node, ok bool) {
+	if r.rec == nil {
+		return topology.Node{}, false
+	}
+	t := r.rec.snap.table
+	i := t.Other(r.hash)
+	if i < 0 {
+		return topology.Node{}, false
+	}
+	return t.Topology().Node(i), true
+}
+
 // Replicas appends the nodes that hold the key to dst: as many distinct nodes
 // as the spec has replicas, or all owners if those are fewer, in the key's
 // order of preference, the owner first. Nodes that are down hold their keys and

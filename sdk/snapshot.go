@@ -112,6 +112,3 @@ func (s *snapshot) home(h uint64) int { return s.table.Locate(h) }
 func (s *snapshot) appendOrder(dst []int, h uint64, n int) []int {
 	return s.table.AppendReplicas(dst, h, n)
 }
-
-// moving reports whether keys are changing their owners in steps.
-func (s *snapshot) moving() bool { return false }

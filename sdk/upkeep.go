@@ -21,7 +21,7 @@ const fades = 8
 // held. What a policy refuses is logged: then P2C chooses.
 func (c *Client) plan(s *snapshot) {
 	f, now := c.fleet, c.fleet.clock()
-	f.arrange(s.topology(), now)
+	f.arrange(s, now)
 	c.replan(s)
 	for i, m := range s.plan.Load().members {
 		s.records[i].load = m.load // before anybody sees s
