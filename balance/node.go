@@ -92,12 +92,12 @@ func (n *Node) Stats() Stats {
 	return Stats{InFlight: n.InFlight(), Expired: n.expired.Load(), Repeated: n.repeated.Load()}
 }
 
-// expire closes requests older than limit and calls f with the start of each,
-// to about a millisecond.
+// expire closes requests older than limit, or as far in the future, and calls f
+// with the start of each, to about a millisecond.
 func (n *Node) expire(now, limit time.Duration, f func(start time.Duration)) int {
 	count := 0
 	n.each(func(s *atomic.Uint64, w uint64) {
-		if a := age(w, now); a > limit && n.release(s, w) {
+		if a := since(w, now); (a > limit || a < -limit) && n.release(s, w) {
 			n.expired.Add(1)
 			count++
 			// The middle of the step of time in which it started, so that errors of

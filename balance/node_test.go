@@ -123,3 +123,17 @@ func TestAgeAcrossJumps(t *testing.T) {
 }
 
 const int64ns = time.Minute
+
+// Requests without a Done are closed although the clock has gone back since they
+// began.
+func TestExpireClockBack(t *testing.T) {
+	n := NewNode("a", 0)
+	set := must(NewSet([]Member{{Node: n, Weight: 1}}))
+	lost := set.Take(0, time.Hour)
+	if got := set.Expire(59*time.Minute, 5*time.Minute); got != 0 {
+		t.Errorf("%d closed a minute before they began", got)
+	}
+	if got := set.Expire(0, 5*time.Minute); got != 1 || n.InFlight() != 0 || lost.Done(0, Outcome{}) {
+		t.Errorf("%d closed an hour before they began, %d in flight", got, n.InFlight())
+	}
+}

@@ -149,7 +149,9 @@ func (c *candidate) take(now time.Duration) Ticket {
 // longer than limit, as if they had timed out, and returns how many: the picks
 // whose Done was forgotten, and those that are merely slow. Their Done, should
 // it come, changes nothing. Choose a limit above every time-out, and call it
-// every now and then; it walks all requests in flight.
+// every now and then; it walks all requests in flight. Requests that began more
+// than limit in the future, because the clock has gone back since, are closed too:
+// nobody could tell when they are lost.
 func (s *Set) Expire(now, limit time.Duration) int {
 	count := 0
 	for i := range s.all {

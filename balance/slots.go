@@ -54,9 +54,12 @@ func freed(w uint64) uint64 { return (w + 1) & genMask }
 
 // age returns how long the request with word w is open; 0 if it starts in the
 // future.
-func age(w uint64, now time.Duration) time.Duration {
+func age(w uint64, now time.Duration) time.Duration { return max(0, since(w, now)) }
+
+// since is age, negative for a start in the future: the clock went back.
+func since(w uint64, now time.Duration) time.Duration {
 	ticks := int64(uint64(now>>tickShift)-w>>(genBits+1)) << (64 - tickBits) >> (64 - tickBits)
-	return max(0, time.Duration(ticks)<<tickShift)
+	return time.Duration(ticks) << tickShift
 }
 
 // occupy takes a slot; open is the number of requests in flight with this one.

@@ -17,6 +17,7 @@
 package ticket
 
 import (
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -98,8 +99,10 @@ func (l *Ledger) takeIn(p *page, low uint64) Ticket {
 	return l.takeGrowing(low)
 }
 
-// Expire closes the tickets that are at least after old at now (late by less
-// than two Units; all of them when after is 0) and returns how many they were and their costs together.
+// Expire closes the tickets that are at least after old at now, or as far in the
+// future because the clock went back (late by less than two Units, at most 26
+// days; all of them when after is 0), and returns how many they were and their
+// costs together.
 func (l *Ledger) Expire(now, after time.Duration) (n, costs int) {
 	for p := l.page.Load(); p != nil; p = p.older.Load() {
 		pn, pc := p.expire(now, after)
@@ -185,19 +188,19 @@ func take(slot *atomic.Uint64, low uint64) (Ticket, bool) {
 func (p *page) expire(now, after time.Duration) (n, costs int) {
 	// Both ends are rounded down, so a full unit more is asked: never early,
 	// late by less than two units.
-	limit := uint32(0)
+	limit := int32(0)
 	if after > 0 {
-		limit = uint32((after+Unit-1)>>unitShift) + 1
+		limit = int32(min((after+Unit-1)>>unitShift, math.MaxInt32-1)) + 1
 	}
 	for i := range p.slots {
 		word := p.slots[i].Load()
 		if word&usedBit == 0 {
 			continue
 		}
-		// Modulo 2^32, so that a clock that has gone back a little gives a
-		// huge age: taken as young.
-		age := uint32(stamp(now)) - uint32(word)
-		if limit > 0 && (age < limit || age > 1<<31) {
+		// A clock that has gone back by as much will not come back soon: the
+		// ticket would stay open for good.
+		age := int32(uint32(stamp(now)) - uint32(word))
+		if limit > 0 && -limit < age && age < limit {
 			continue
 		}
 		if (Ticket{&p.slots[i], word}).Close() {

@@ -59,7 +59,8 @@ func TestExpire(t *testing.T) {
 	f(0, time.Second+2*Unit, time.Second, true)
 	f(0, time.Second-1, time.Second, false)
 	f(Unit-1, Unit, 1, false) // rounding never makes it early
-	f(time.Second, 0, time.Millisecond, false)
+	f(time.Second, 0, 2*time.Second, false) // the clock went back a little
+	f(time.Hour, 0, time.Minute, true)      // or by more: it would stay open for an hour
 	f(50*24*time.Hour, 53*24*time.Hour, time.Hour, true) // across the wrap of the stamp
 	f(52*24*time.Hour, 53*24*time.Hour, 48*time.Hour, false)
 }
@@ -79,9 +80,10 @@ func TestSweep(t *testing.T) {
 	f(11*time.Second, 10*time.Second, 0)
 	f(11500*time.Millisecond, 10*time.Second, 1)
 	l.Take(12*time.Second, 1)
-	f(-time.Hour, 10*time.Second, 0) // a clock that went back is looked at again from there
+	f(-time.Hour, 10*time.Second, 1) // a clock that went back is looked at again from there
+	l.Take(-time.Hour, 1)
 	f(-time.Hour+time.Second, 10*time.Second, 0)
-	f(23*time.Second, 10*time.Second, 1)
+	f(-time.Hour+11*time.Second, 10*time.Second, 1)
 }
 
 func TestGrowAndTrim(t *testing.T) {
