@@ -58,9 +58,9 @@ func TestExpire(t *testing.T) {
 	f(0, time.Second, time.Second-2*Unit, true)
 	f(0, time.Second+2*Unit, time.Second, true)
 	f(0, time.Second-1, time.Second, false)
-	f(Unit-1, Unit, 1, false) // rounding never makes it early
-	f(time.Second, 0, 2*time.Second, false) // the clock went back a little
-	f(time.Hour, 0, time.Minute, true)      // or by more: it would stay open for an hour
+	f(Unit-1, Unit, 1, false)                            // rounding never makes it early
+	f(time.Second, 0, 2*time.Second, false)              // the clock went back a little
+	f(time.Hour, 0, time.Minute, true)                   // or by more: it would stay open for an hour
 	f(50*24*time.Hour, 53*24*time.Hour, time.Hour, true) // across the wrap of the stamp
 	f(52*24*time.Hour, 53*24*time.Hour, 48*time.Hour, false)
 }
