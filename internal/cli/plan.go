@@ -45,6 +45,8 @@ func (a *app) planCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			a.warn("from "+p.From.String(), p.From.Table)
+			a.warn("to "+p.To.String(), p.To.Table)
 			if keys != "" {
 				if err := a.countKeys(p, keys, hexadecimal); err != nil {
 					return err
@@ -116,6 +118,13 @@ func (a *app) sides(ctx context.Context, s sidesFlags) (from, to migrate.Side, e
 		return from, to, fmt.Errorf("--to: %w", err)
 	}
 	return from, to, nil
+}
+
+// warn says on standard error where a foreign mapping hurts.
+func (a *app) warn(name string, t *placement.Table) {
+	for _, w := range placement.Warnings(t) {
+		a.talk("warning: %s: %s; %s", name, w.Message, w.Hint)
+	}
 }
 
 // loader returns what finds the sides of a plan; v may be nil.

@@ -58,6 +58,7 @@ func (a *app) route(cmd *cobra.Command, args []string, f routeFlags) error {
 	if err != nil {
 		return err
 	}
+	a.warn(f.file, table)
 	keys, done, err := a.keys(args, f.keys, f.hex)
 	if err != nil {
 		return err

@@ -31,6 +31,9 @@ func warnings(table *placement.Table) []api.Warning {
 	if table.ZonesRelaxed() {
 		all = append(all, api.Warning{Code: "few_zones", Message: "there are fewer zones than replicas: some copies of a key share a zone", Hint: "spread the nodes over more zones, or lower replicas"})
 	}
+	for _, w := range placement.Warnings(table) {
+		all = append(all, api.Warning{Code: w.Code, Message: w.Message, Hint: w.Hint})
+	}
 	if peak := table.Peak(); peak > mostPeak {
 		all = append(all, api.Warning{Code: "imbalance", Message: fmt.Sprintf("the fullest node gets %.2f times the share that its weight asks for", peak), Hint: balanceHint(t)})
 	}
