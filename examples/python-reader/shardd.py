@@ -56,8 +56,10 @@ def jumpback(h, n):
 class Mapping:
     """Who holds a key. Owners are numbered from 0, by id; None is nobody."""
     def __init__(self, topology, tables):
-        t = codec.topology(topology)
-        self.spec, self.digest = t[7], codec.digest(topology)
+        t = topology if isinstance(topology, dict) else codec.topology(topology)
+        self.spec, self.steps = t[7], t.get(14)
+        self.digest = codec.digest(topology) if t is not topology else None
+        if self.steps: self.before, t, tables = self.split(t, tables)
         require([(b[4], codec.digest(b), len(b)) for b in tables] == t[9], 'not the tables that the topology refers to')
         owners = [n for n in t[8] if n['weight'] and n['state'] in (0, 3)]
         self.ids, self.weights, self.zones = [[n[part] for n in owners] for part in ('id', 'weight', 'zone')]
@@ -65,7 +67,22 @@ class Mapping:
         self.tables = dict(map(codec.table, tables))
         self.walk, described = getattr(self, self.spec[1].decode().replace('/1', ''))()
         self.mapping = codec.digest(self.header() + b''.join(described))
+        if self.steps: self.mapping = codec.digest(b'shardd-steps\x01' + self.before.mapping + self.mapping + b''.join(n.to_bytes(8, 'big') for n in [self.steps[1], self.steps[3][0]]))
         require(t.get(10, self.mapping) == self.mapping, 'the publisher computed another mapping: do not route by this one')
+
+    def split(self, t, tables):
+        """The mapping before a transition, and topology and tables of the one after."""
+        weights, refs = dict(self.steps[5]), self.steps.get(6, [])
+        nodes = [{**n, 'weight': weights[n['id']], 'state': 0} if n['id'] in weights else n for n in t[8]]
+        by_reference = {(b[4], codec.digest(b), len(b)): b for b in tables}
+        require(set(by_reference) == set(t[9]) | set(refs), 'not the tables that the topology refers to')
+        before = Mapping({7: t[7], 8: nodes, 9: refs}, [by_reference[r] for r in refs])
+        return before, t, [by_reference[r] for r in t[9]]
+
+    def names(self, h):
+        """All owners by name, in the order that is in force for h."""
+        m = self.before if self.steps and mix(h ^ self.steps[1]) >= self.steps[3][0] else self
+        return [m.ids[o] for o in m.order(h)]
 
     def hash(self, key):
         tag = self.spec.get(9)
@@ -156,5 +173,5 @@ def text(b): return u32(len(b)) + b
 if __name__ == '__main__':
     with open(sys.argv[1], 'rb') as f: mapping = Mapping(*codec.saved(f.read()))
     for key in map(os.fsencode, sys.argv[2:]):
-        nodes = [mapping.ids[o] for o in mapping.order(mapping.hash(key))[:mapping.replicas]]
+        nodes = mapping.names(mapping.hash(key))[:mapping.replicas]
         sys.stdout.buffer.write(key + b'\t' + b','.join(nodes) + b'\n')
