@@ -41,7 +41,7 @@ type world struct {
 func newWorld(t *testing.T, d topology.Declared) *world {
 	t.Helper()
 	s := memstore.New()
-	if _, err := s.Create(t.Context(), d, "creator"); err != nil {
+	if _, err := s.Create(t.Context(), d, "creator", ""); err != nil {
 		t.Fatal(err)
 	}
 	return &world{t: t, s: s, store: s.Open("c")}

@@ -19,7 +19,7 @@ func Example() {
 		Cluster: "cache",
 		Spec:    topology.Spec{Algorithm: topology.Ring},
 		Nodes:   []topology.Node{{ID: "cache-a", Weight: 1}, {ID: "cache-b", Weight: 1}},
-	}, "alice")
+	}, "alice", "")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -61,7 +61,7 @@ func ExampleRegister() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	store := memstore.New() // or etcdstore.New
-	if _, err := store.Create(ctx, topology.Declared{Cluster: "cache", Spec: topology.Spec{Algorithm: topology.Ring}}, "alice"); err != nil {
+	if _, err := store.Create(ctx, topology.Declared{Cluster: "cache", Spec: topology.Spec{Algorithm: topology.Ring}}, "alice", ""); err != nil {
 		fmt.Println(err)
 		return
 	}

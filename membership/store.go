@@ -212,8 +212,9 @@ type Elector interface {
 // Directory holds clusters by name.
 type Directory interface {
 	// Create makes an empty cluster with a fresh id (epoch 1, a fresh
-	// history) and its declared state. ErrExists if the name is taken.
-	Create(ctx context.Context, d topology.Declared, by string) (State, error)
+	// history) and its declared state. by and why are for the cause of its
+	// first version, as in an Edit. ErrExists if the name is taken.
+	Create(ctx context.Context, d topology.Declared, by, why string) (State, error)
 	// List returns the names of all clusters, ascending.
 	List(ctx context.Context) ([]string, error)
 	// Open returns the store of a cluster; it does no I/O. A name that does

@@ -281,3 +281,12 @@ type ClusterEntry struct {
 	Version   topology.Version   `json:"version"`
 	Nodes     int                `json:"nodes"`
 }
+
+// Overlay is the answer of GET health: which nodes requests should go round. It is
+// no part of a version; see MessageHealth.
+type Overlay struct {
+	Cluster   string             `json:"cluster"`
+	ClusterID topology.ClusterID `json:"cluster_id"`
+	Known     bool               `json:"known"` // a leader says so; else nobody says anything
+	Bad       []string           `json:"bad"`   // ids of the nodes whose own check fails, ascending
+}

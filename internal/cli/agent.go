@@ -28,6 +28,8 @@ type agentFlags struct {
 	noDrain      bool
 	grace        time.Duration
 	drainTimeout time.Duration
+	metrics      string // where /metrics is served; "" = nowhere
+	insecure     bool
 }
 
 func (a *app) agentCommand() *cobra.Command {
@@ -50,6 +52,8 @@ func (a *app) agentCommand() *cobra.Command {
 	fl.BoolVar(&f.noDrain, "no-drain", false, "leave without draining: for a restart in place, which moves no key if it is quick")
 	fl.DurationVar(&f.grace, "drain-grace", 5*time.Second, "how long to stay after the node owns nothing, for requests in flight and clients that are behind")
 	fl.DurationVar(&f.drainTimeout, "drain-timeout", time.Minute, "how long to wait until the node owns nothing")
+	fl.StringVar(&f.metrics, "metrics", "", "serve /metrics at this HOST:PORT; default nowhere")
+	fl.BoolVar(&f.insecure, "insecure", false, "allow a --metrics address that other machines can reach")
 	f.etcd.registerEtcd(cmd)
 	return cmd
 }
@@ -103,6 +107,13 @@ func (a *app) agent(ctx context.Context, f agentFlags) error {
 	if err != nil {
 		return err
 	}
+	metrics, err := listenMetrics(f.metrics, f.insecure)
+	if err != nil {
+		return err
+	}
+	if metrics != nil {
+		defer metrics.Close()
+	}
 	log := a.logger(levelAgent).Named("agent").With("cluster", a.cluster)
 	directory, client, err := a.openEtcd(f.etcd, log)
 	if err != nil {
@@ -118,7 +129,11 @@ func (a *app) agent(ctx context.Context, f agentFlags) error {
 		return err
 	}
 	defer m.Close()
-	return attend(ctx, f, check, m, store, log)
+	counts, registry := newAgentMetrics(f.id, m.Status)
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer serveMetrics(serving, metrics, registry, log)()
+	defer stop()
+	return attend(ctx, f, check, m, counts, store, log)
 }
 
 // register registers the node, with its state file before and after. The
@@ -150,13 +165,13 @@ func (f agentFlags) register(ctx context.Context, store membership.ClusterStore,
 }
 
 // attend checks the node until ctx ends, then drains it and leaves.
-func attend(ctx context.Context, f agentFlags, c check, m *membership.Member, store membership.Store, log hclog.Logger) error {
+func attend(ctx context.Context, f agentFlags, c check, m *membership.Member, counts *agentMetrics, store membership.Store, log hclog.Logger) error {
 	var checks sync.WaitGroup
 	defer checks.Wait()
 	leaving, left := context.WithCancel(context.WithoutCancel(ctx)) // checks go on while it drains
 	defer left()
 	if c != nil {
-		checks.Go(func() { checkUntil(leaving, f.check, c, m, log.With("node", f.id)) })
+		checks.Go(func() { checkUntil(leaving, f.check, c, m, counts, log.With("node", f.id)) })
 	}
 	<-ctx.Done()
 	var err error

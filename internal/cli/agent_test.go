@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/shardd/shardd/internal/embedetcd"
+	"github.com/shardd/shardd/internal/embedetcd/etcdtest"
 	"github.com/shardd/shardd/membership"
 	"github.com/shardd/shardd/membership/etcdstore"
 	"github.com/shardd/shardd/topology"
@@ -44,7 +45,7 @@ func newAgents(t *testing.T) *agents {
 		t.Fatal(err)
 	}
 	d := topology.Declared{Cluster: "c", Spec: topology.Spec{Algorithm: topology.Ring}, Nodes: []topology.Node{{ID: "op", Weight: 1}}}
-	if _, err := store.Create(t.Context(), d, ""); err != nil {
+	if _, err := store.Create(t.Context(), d, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	a := &agents{t: t, endpoint: server.Endpoint(), store: store.Open("c"), states: map[string][]topology.State{}}
@@ -140,7 +141,7 @@ func TestAgent(t *testing.T) {
 	defer node.Close()
 	file := filepath.Join(t.TempDir(), "state")
 	flags := []string{"--id", "n1", "--addr", node.Addr().String(), "--weight", "2", "--state-file", file,
-		"--check", "tcp", "--check-interval", "20ms", "--check-threshold", "2"}
+		"--check", "tcp", "--check-interval", "20ms", "--check-threshold", "2", "--metrics", etcdtest.FreeAddr(t)}
 	stop := a.start(flags...)
 	a.eventually("active", a.is("n1", topology.StateActive))
 	a.eventually("well", func() bool { return a.live("n1").Health == membership.HealthOK })
@@ -148,6 +149,14 @@ func TestAgent(t *testing.T) {
 	a.eventually("unwell", func() bool { l := a.live("n1"); return l.Health == membership.HealthBad && l.Reason != "" })
 	if !a.is("n1", topology.StateActive)() {
 		t.Errorf("bad health changed its state: %v", a.seen("n1"))
+	}
+
+	metrics := scrape(t, flags[len(flags)-1])
+	for _, want := range []string{`shardd_agent_registered{node="n1"} 1`, `shardd_agent_health{health="bad",node="n1"} 1`, `shardd_agent_health{health="ok",node="n1"} 0`,
+		`shardd_agent_checks_total{node="n1",result="failed"}`, `shardd_agent_incarnation{node="n1"} 1`, `shardd_agent_registrations_lost_total{node="n1"} 0`} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("metrics lack %s", want)
+		}
 	}
 
 	second := call(t, Shardd, "", a.args("--id", "n1", "--addr", "127.0.0.1:1")...)
@@ -177,6 +186,25 @@ func TestAgent(t *testing.T) {
 	if got := a.seen("n1"); slices.Contains(got[len(want):], topology.StateDraining) {
 		t.Errorf("--no-drain drained: %v", got)
 	}
+}
+
+// scrape returns what /metrics at addr shows.
+func scrape(t *testing.T, addr string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 // startProcess runs the program as a process of its own.
@@ -234,6 +262,10 @@ func TestAgentUsage(t *testing.T) {
 	f("--weight", append(good, "--weight", "-1")...)
 	f("--check \"ping\"", append(good, "--addr", "x:1", "--check", "ping")...)
 	f("nothing to check", append(good, "--check", "tcp")...)
+	f("--metrics nowhere", append(good, "--metrics", "nowhere")...)
+	if end := call(t, Shardd, "", append(append([]string{"agent"}, good...), "--metrics", "0.0.0.0:0")...); end.code != ExitRefused {
+		t.Errorf("--metrics for everybody: exit %d, %s", end.code, end.stderr)
+	}
 	f("no command", append(good, "--check", "exec", "--addr", "x:1")...)
 	f("--check-threshold", append(good, "--addr", "x:1", "--check", "tcp", "--check-threshold", "0")...)
 	f("not a state file", append(good, "--state-file", broken)...)

@@ -158,21 +158,24 @@ func (j *judge) hear(err error) membership.Health {
 }
 
 // checkUntil checks until ctx ends, and tells the member what changes.
-func checkUntil(ctx context.Context, f checkFlags, c check, m *membership.Member, log hclog.Logger) {
+func checkUntil(ctx context.Context, f checkFlags, c check, m *membership.Member, counts *agentMetrics, log hclog.Logger) {
 	j := &judge{threshold: f.threshold}
 	for ctx.Err() == nil {
 		try, cancel := context.WithTimeout(ctx, f.timeout)
+		began := time.Now()
 		err := c(try)
 		cancel()
 		if ctx.Err() != nil {
 			return
 		}
+		counts.checked(time.Since(began), err)
 		before := j.health
 		reason := ""
 		if now := j.hear(err); now != before {
 			if now == membership.HealthBad {
 				reason = oneLine(err)
 			}
+			counts.tell(now)
 			log.Info("health changed", "from", before, "to", now, "reason", reason)
 			if err := m.SetHealth(now, reason); err != nil {
 				log.Warn("health is not told", "error", err)

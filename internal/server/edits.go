@@ -112,7 +112,7 @@ func (s *Server) declareAll(ctx context.Context, d topology.Declared, e editRequ
 				return st, false, inTime(err)
 			}
 		}
-		st, err = s.cfg.Directory.Create(ctx, d, e.by)
+		st, err = s.cfg.Directory.Create(ctx, d, e.by, e.why)
 		if e.create || !errors.Is(err, membership.ErrExists) {
 			return st, err == nil, inTime(err)
 		}

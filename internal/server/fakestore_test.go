@@ -144,7 +144,7 @@ func (f *fakeStore) Delete(context.Context, string, topology.ClusterID) error {
 	return membership.ErrNoCluster
 }
 
-func (f *fakeStore) Create(context.Context, topology.Declared, string) (membership.State, error) {
+func (f *fakeStore) Create(context.Context, topology.Declared, string, string) (membership.State, error) {
 	_, _, err := f.read()
 	return membership.State{}, err
 }

@@ -66,3 +66,21 @@ func (l *lister) list(ctx context.Context) ([]string, error) {
 	l.at = time.Now()
 	return l.names, l.err
 }
+
+// getOverlay answers what the leader says of the nodes' health, as this server
+// knows it.
+func (s *Server) getOverlay(w http.ResponseWriter, r *http.Request) error {
+	h, err := s.hub(r)
+	if err != nil {
+		return err
+	}
+	v, err := h.present(r.Context())
+	if err != nil {
+		return err
+	}
+	answer := api.Overlay{Cluster: h.name, ClusterID: v.state.ID, Bad: []string{}}
+	if o := v.state.Overlay; o != nil {
+		answer.Known, answer.Bad = true, append(answer.Bad, o.Bad...)
+	}
+	return writeJSON(w, r, http.StatusOK, answer)
+}

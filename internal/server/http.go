@@ -42,6 +42,7 @@ func (s *Server) newRoutes(metrics http.Handler) *http.ServeMux {
 		{"GET " + cluster + "/history", "history", s.getHistory},
 		{"GET " + cluster + "/movement/{version}", "movement", s.getMovement},
 		{"GET " + cluster + "/route", "route", s.getRoute},
+		{"GET " + cluster + "/health", "health", s.getOverlay},
 		{"GET /healthz", "healthz", s.getHealth},
 		{"GET /readyz", "readyz", s.getReady},
 	} {

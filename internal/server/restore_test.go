@@ -109,7 +109,7 @@ func TestRestoredBetween(t *testing.T) {
 // TestDamagedKeptFile: a file that cannot be used is told and replaced.
 func TestDamagedKeptFile(t *testing.T) {
 	store, dir := memstore.New(), t.TempDir()
-	st, err := store.Create(t.Context(), declared(3), "")
+	st, err := store.Create(t.Context(), declared(3), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}

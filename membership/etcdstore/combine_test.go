@@ -30,7 +30,7 @@ func TestEditsTogether(t *testing.T) {
 	s := open(t, proxy.Addr, etcdstore.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if _, err := s.Create(ctx, one("c"), ""); err != nil {
+	if _, err := s.Create(ctx, one("c"), "", ""); err != nil {
 		t.Fatal(err)
 	}
 	before, err := server.Client().Get(ctx, "x")
@@ -91,7 +91,7 @@ func TestEditTooLarge(t *testing.T) {
 	s := open(t, proxy.Addr, etcdstore.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if _, err := s.Create(ctx, one("c"), ""); err != nil {
+	if _, err := s.Create(ctx, one("c"), "", ""); err != nil {
 		t.Fatal(err)
 	}
 	proxy.Cut(true)

@@ -25,7 +25,7 @@ func TestLeaderComesBack(t *testing.T) {
 	s := open(t, proxy.Addr, etcdstore.Options{TTL: time.Hour})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if _, err := s.Create(ctx, one("c"), ""); err != nil {
+	if _, err := s.Create(ctx, one("c"), "", ""); err != nil {
 		t.Fatal(err)
 	}
 	first, err := s.Campaign(ctx, "c", "a")

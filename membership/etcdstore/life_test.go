@@ -41,7 +41,7 @@ func TestLeaderDies(t *testing.T) {
 	a, b := open(t, proxy.Addr, etcdstore.Options{TTL: time.Second}), open(t, server.Endpoint(), etcdstore.Options{TTL: time.Second, Poll: time.Hour})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if _, err := a.Create(ctx, one("c"), ""); err != nil {
+	if _, err := a.Create(ctx, one("c"), "", ""); err != nil {
 		t.Fatal(err)
 	}
 	first, err := a.Campaign(ctx, "c", "a")
@@ -80,7 +80,7 @@ func TestRestart(t *testing.T) {
 	s := open(t, server.Endpoint, etcdstore.Options{TTL: time.Second})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
 	defer cancel()
-	if _, err := s.Create(ctx, one("c"), ""); err != nil {
+	if _, err := s.Create(ctx, one("c"), "", ""); err != nil {
 		t.Fatal(err)
 	}
 	controller, err := membership.NewController(membership.ControllerConfig{Store: s.Open("c"), Elector: s, Cluster: "c", ID: "x"})

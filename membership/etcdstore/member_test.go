@@ -52,7 +52,7 @@ func newFleet(t *testing.T, endpoint string) *fleet {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	f := &fleet{t: t, ctx: ctx, store: open(t, endpoint, etcdstore.Options{TTL: time.Second})}
-	if _, err := f.store.Create(ctx, one("c"), ""); err != nil {
+	if _, err := f.store.Create(ctx, one("c"), "", ""); err != nil {
 		t.Fatal(err)
 	}
 	c, err := membership.NewController(membership.ControllerConfig{Store: f.store.Open("c"), Roster: f.store.Open("c").(membership.Roster), Elector: f.store, Cluster: "c", ID: "x",

@@ -112,10 +112,10 @@ func translate(op string, err error) error {
 }
 
 // Create makes an empty cluster; see membership.Directory.
-func (s *Store) Create(ctx context.Context, d topology.Declared, by string) (membership.State, error) {
+func (s *Store) Create(ctx context.Context, d topology.Declared, by, why string) (membership.State, error) {
 	state := membership.State{ID: topology.NewClusterID(), Epoch: 1, History: topology.NewHistory(), Declared: topology.Declared{Cluster: d.Cluster}}
 	edit := membership.ReplaceAll(d)
-	edit.By = by
+	edit.By, edit.Why = by, why
 	state, err := state.Apply(edit)
 	if err != nil {
 		return membership.State{}, fmt.Errorf("etcdstore: create: %w", err)

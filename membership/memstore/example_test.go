@@ -12,7 +12,7 @@ import (
 func Example() {
 	ctx := context.Background()
 	store := memstore.New()
-	_, err := store.Create(ctx, topology.Declared{Cluster: "cache", Spec: topology.Spec{Algorithm: topology.Ring}}, "alice")
+	_, err := store.Create(ctx, topology.Declared{Cluster: "cache", Spec: topology.Spec{Algorithm: topology.Ring}}, "alice", "")
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -20,11 +20,14 @@ func testDirectory(t *testing.T, s *suite) {
 	if state.ID.IsZero() || state.Epoch != 1 || state.History == 0 || state.Generation != 1 || state.Head != nil {
 		t.Errorf("a new cluster has state %+v", state)
 	}
+	if notes := s.load(t, s.Other.Open("b")).Edits; len(notes) != 1 || notes[0].By != "test" || notes[0].Why != "to begin" {
+		t.Errorf("a new cluster has notes %+v", notes)
+	}
 	_, other := s.create(t, declared("a", 0))
 	if other.ID == state.ID {
 		t.Error("two clusters have the same id")
 	}
-	if _, err := s.Other.Create(s.ctx, declared("b", 5), "test"); !errors.Is(err, membership.ErrExists) {
+	if _, err := s.Other.Create(s.ctx, declared("b", 5), "test", ""); !errors.Is(err, membership.ErrExists) {
 		t.Errorf("Create of a taken name: %v", err)
 	}
 	names, err := s.Other.List(s.ctx)
@@ -36,7 +39,7 @@ func testDirectory(t *testing.T, s *suite) {
 		t.Errorf("Load: %+v %s", got, diff)
 	}
 	for _, name := range []string{"", "a/b", "../x", ".clusters", "a b"} {
-		if _, err := s.Directory.Create(s.ctx, declared(name, 1), ""); !errors.Is(err, membership.ErrInvalid) {
+		if _, err := s.Directory.Create(s.ctx, declared(name, 1), "", ""); !errors.Is(err, membership.ErrInvalid) {
 			t.Errorf("Create(%q): %v", name, err)
 		}
 	}

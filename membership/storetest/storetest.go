@@ -120,7 +120,7 @@ func node(i int) topology.Node {
 
 func (s *suite) create(t *testing.T, d topology.Declared) (membership.ClusterStore, membership.State) {
 	t.Helper()
-	state, err := s.Directory.Create(s.ctx, d, "test")
+	state, err := s.Directory.Create(s.ctx, d, "test", "to begin")
 	if err != nil {
 		t.Fatalf("Create: %v", err)
 	}

@@ -36,7 +36,7 @@ func benchPublish(b *testing.B, algorithm topology.Algorithm, n int) {
 	for i := range n {
 		d.Nodes = append(d.Nodes, topology.Node{ID: fmt.Sprintf("node-%05d", i), Addr: fmt.Sprintf("10.%d.%d.%d:11211", i>>16, i>>8&255, i&255), Weight: 1})
 	}
-	if _, err := dir.Create(b.Context(), d, ""); err != nil {
+	if _, err := dir.Create(b.Context(), d, "", ""); err != nil {
 		b.Fatal(err)
 	}
 	store := dir.Open("c")

@@ -53,7 +53,7 @@ func newWorld(t testing.TB, client *clientv3.Client) *world {
 	for i := range 5 {
 		d.Nodes = append(d.Nodes, topology.Node{ID: fmt.Sprint("n", i), Weight: 1})
 	}
-	if _, err := dir.Create(t.Context(), d, "test"); err != nil {
+	if _, err := dir.Create(t.Context(), d, "test", ""); err != nil {
 		t.Fatal(err)
 	}
 	w := &world{t: t, client: client, store: dir.Open("c")}

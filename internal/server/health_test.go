@@ -1,0 +1,70 @@
+package server_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardd/shardd/internal/server"
+	"github.com/shardd/shardd/membership"
+	"github.com/shardd/shardd/membership/memstore"
+	"github.com/shardd/shardd/sdk"
+)
+
+// TestHealthReachesClients: what a node says of its health reaches the clients of
+// every server, moves no key, and is gone when the node is.
+func TestHealthReachesClients(t *testing.T) {
+	s := memstore.New()
+	admission := membership.AdmissionConfig{Join: -1, Down: time.Minute, Settle: time.Minute}
+	r := run(t, server.Config{Directory: s, Elector: s, Admission: admission})
+	other := run(t, server.Config{Directory: s})
+	made := r.put(declared(4))
+	clients := []*sdk.Client{follow(t, nil, r.addr), follow(t, nil, other.addr)}
+	m, err := membership.Register(t.Context(), s.Open("cache").(membership.Registrar), membership.Registration{ID: made.Cluster + "-x", Addr: "x:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	around := func(when string, want ...string) {
+		t.Helper()
+		for _, c := range clients {
+			for deadline := time.Now().Add(15 * time.Second); !slices.Equal(c.Overlay().Around, want); time.Sleep(2 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("%s: requests go round %v, want %v (%+v)", when, c.Overlay().Around, want, c.Overlay())
+				}
+			}
+		}
+	}
+	for _, c := range clients {
+		until(t, c, "the node owns keys", func(st sdk.State) bool {
+			held := c.Topology()
+			return held != nil && held.Index("cache-x") >= 0 && held.Node(held.Index("cache-x")).OwnerWeight() > 0
+		})
+	}
+	digest := clients[0].Topology().Mapping()
+	if err := m.SetHealth(membership.HealthBad, "no answer"); err != nil {
+		t.Fatal(err)
+	}
+	around("bad", "cache-x")
+	if _, body := r.call("GET", "/v1/clusters/cache/health", ""); !strings.Contains(body, `"cache-x"`) || !strings.Contains(body, `"known":true`) {
+		t.Errorf("GET health: %s", body)
+	}
+	late := follow(t, nil, other.addr)
+	clients = append(clients, late)
+	around("a client that comes later", "cache-x")
+	if got := clients[0].Topology().Mapping(); got != digest {
+		t.Errorf("health moved keys: mapping %s became %s", digest, got)
+	}
+	if err := m.SetHealth(membership.HealthOK, ""); err != nil {
+		t.Fatal(err)
+	}
+	around("well again")
+	if err := m.SetHealth(membership.HealthBad, ""); err != nil {
+		t.Fatal(err)
+	}
+	around("bad again", "cache-x")
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	around("gone")
+}
