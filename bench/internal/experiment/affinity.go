@@ -85,7 +85,7 @@ func playAffinity(ctx context.Context, e *Env, n int, c float64, seed uint64) ([
 	f.cfg.Work = func(server, _ int, dice *sim.Dice) float64 {
 		work := dice.Exp()
 		asked++
-		if caches[server].get(prefix()) {
+		if _, hit := caches[server].get(prefix()); hit {
 			hits++
 			work *= hitWork
 		}
@@ -120,48 +120,4 @@ func affinityMetrics(r *sim.Result, hits, asked int) []Metric {
 	return []Metric{
 		{"hits", float64(hits) / float64(max(1, asked))}, {"p50", r.Quantile(.5)}, {"mean", r.Mean}, {"p99", r.Quantile(.99)}, {"peak", float64(r.Peak)},
 	}
-}
-
-// lru remembers the numbers that were asked for last.
-type lru struct {
-	limit   int
-	at      map[int]int32
-	entries []lruEntry // entries[0] is both ends of the list
-}
-
-type lruEntry struct {
-	key        int
-	prev, next int32
-}
-
-func newLRU(limit int) *lru {
-	return &lru{limit: limit, at: make(map[int]int32, limit), entries: make([]lruEntry, 1, limit+1)}
-}
-
-// get asks for a number and remembers it; it reports whether it was known.
-func (c *lru) get(key int) bool {
-	i, hit := c.at[key]
-	switch {
-	case hit:
-		c.unlink(i)
-	case len(c.at) >= c.limit:
-		i = c.entries[0].prev
-		c.unlink(i)
-		delete(c.at, c.entries[i].key)
-	default:
-		i = int32(len(c.entries))
-		c.entries = append(c.entries, lruEntry{})
-	}
-	c.at[key] = i
-	first := c.entries[0].next
-	c.entries[i] = lruEntry{key: key, next: first}
-	c.entries[first].prev = i
-	c.entries[0].next = i
-	return hit
-}
-
-func (c *lru) unlink(i int32) {
-	e := c.entries[i]
-	c.entries[e.prev].next = e.next
-	c.entries[e.next].prev = e.prev
 }

@@ -13,7 +13,7 @@ func All() []*Experiment {
 	return []*Experiment{
 		bins(), fixed(), formulas(), homo(), stale(), hetero(), swrr(), twoHosts(), longtail(), queueing(), retry(), subsets(),
 		slowBackend(), locality(), localityCurve(), clients(), sinkhole(), antagonist(), movement(), ringSize(),
-		boundedLoad(), hotKeys(), affinity(),
+		boundedLoad(), hotKeys(), affinity(), cacheFleet(), herd(),
 	}
 }
 

@@ -63,7 +63,7 @@ func clientsCell(e *Env, m int, slow bool, v view) cell {
 	}
 	return cell{row, func(seed uint64) ([]Metric, error) {
 		f := fleet{cfg: sim.Config{
-			Seed: seed, Servers: sim.Equal(100, sim.Server{}), Rate: 90, Warmup: warmup, Window: units(e.window(10000)),
+			Seed: seed, Servers: sim.Equal(100, sim.Server{}), Rate: 90, Warmup: warmup, Window: units(e.window(6000)),
 		}}
 		if slow {
 			f.cfg.Servers, f.cfg.Rate = heteroServers(), heteroArrivals

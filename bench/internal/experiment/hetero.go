@@ -57,7 +57,7 @@ func runHetero(ctx context.Context, e *Env) ([]Row, error) {
 func playHetero(e *Env, policy string, tau float64, seed uint64) ([]Metric, error) {
 	f := fleet{cfg: sim.Config{
 		Seed: seed, Servers: heteroServers(), Rate: heteroArrivals,
-		Warmup: warmup, Window: units(e.window(20000)),
+		Warmup: warmup, Window: units(e.window(10000)),
 	}}
 	var weights []float64
 	switch policy {

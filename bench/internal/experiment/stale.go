@@ -59,9 +59,13 @@ func staleCell(e *Env, n int, lambda, t float64, policy string, bump bool) cell 
 }
 
 func playStale(e *Env, row Row, seed uint64, n int, lambda, t float64) ([]Metric, error) {
+	quick := 8000.
+	if t > 20 {
+		quick = 20000 // slow queues take long to show
+	}
 	f := fleet{cfg: sim.Config{
 		Seed: seed, Servers: sim.Equal(n, sim.Server{}), Rate: lambda * float64(n),
-		Warmup: warmup, Window: units(e.window(20000)),
+		Warmup: warmup, Window: units(e.window(quick)),
 	}}
 	b := newBoard(n, row.Bump)
 	var cost balance.Cost
