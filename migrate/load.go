@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/shardd/shardd/migrate/foreign"
 	"github.com/shardd/shardd/placement"
 	"github.com/shardd/shardd/topology"
 	"github.com/shardd/shardd/topology/clusterfile"
@@ -51,46 +52,54 @@ func (s Side) String() string {
 }
 
 // Loader finds what references stand for: "current", a version such as "2.45",
-// or the path of a cluster file or of a saved topology. A file whose name looks
+// or the path of a cluster file, of a saved topology, or of another system's
+// configuration (see package foreign). A file whose name looks
 // like one of the former is reached as "./current".
 type Loader struct {
 	// Versions answers "current" and versions; nil = ErrNoServer.
 	Versions Versions
 	// ReadFile reads a file; nil = os.ReadFile.
 	ReadFile func(path string) ([]byte, error)
+	// Remote reads a reference with "://", such as the address of a Redis
+	// Cluster; nil = refused.
+	Remote func(ctx context.Context, ref string) (foreign.Result, error)
+	// From and To say how the sides are read where they are another system's
+	// configuration; Source follows From, Target To.
+	From, To Import
+	// Note takes what is worth knowing about such a side, a line at a time; nil
+	// = dropped.
+	Note func(text string)
 }
 
 // Source loads the side that a plan starts from. A cluster file stands for its
 // first publication. Errors: ErrFile, ErrNoServer, and those of Versions.
 func (l Loader) Source(ctx context.Context, ref string) (Side, error) {
-	return l.load(ctx, ref, nil)
+	s, err := l.look(ctx, ref, l.From)
+	if err != nil {
+		return Side{}, err
+	}
+	return l.source(ctx, ref, s)
 }
 
 // Target loads the side that a plan leads to. A cluster file stands for the
 // update of from to its spec and nodes. Errors: as Source, and ErrCluster if it
 // is of another cluster.
 func (l Loader) Target(ctx context.Context, from Side, ref string) (Side, error) {
-	to, err := l.load(ctx, ref, from.Table)
+	s, err := l.look(ctx, ref, l.To)
 	if err != nil {
 		return Side{}, err
 	}
-	if a, b := from.Table.Topology().Cluster(), to.Table.Topology().Cluster(); a != b {
-		return Side{}, fmt.Errorf("%w: %s is of cluster %q, %s of cluster %q", ErrCluster, from.Name, a, to.Name, b)
-	}
-	return to, nil
+	return l.target(ctx, from, ref, s)
 }
 
-func (l Loader) load(ctx context.Context, ref string, from *placement.Table) (Side, error) {
+// load loads what ref stands for; b is the file, if it is one.
+func (l Loader) load(ctx context.Context, ref string, from *placement.Table, b []byte) (Side, error) {
 	version, err := topology.ParseVersion(ref)
 	switch {
 	case err == nil && version.IsZero(): // Versions takes it for the newest
 		return Side{}, &fileError{fmt.Errorf("migrate: version %s: there is none; the first is 1.1, the newest goes by %q", ref, Current)}
 	case err == nil || ref == Current:
 		return l.published(ctx, ref, version)
-	}
-	b, err := l.read(ref)
-	if err != nil {
-		return Side{}, &fileError{err}
 	}
 	side := Side{Name: ref}
 	if topology.IsSaved(b) {

@@ -21,6 +21,8 @@ func Detect(data []byte) (Format, bool) {
 	}
 	first, _, _ := strings.Cut(string(content), "\n")
 	switch {
+	case isClusterFile(content):
+		return "", false
 	case nodeHash(strings.Split(first, " ")[0]):
 		return Redis, true
 	case isNginx(content):
@@ -35,6 +37,18 @@ func Detect(data []byte) (Format, bool) {
 		return "", false
 	}
 	return detectMap(root)
+}
+
+// isClusterFile says whether a line begins with "cluster: NAME", as cluster files
+// of this module do. It saves reading them as YAML.
+func isClusterFile(content []byte) bool {
+	for line := range bytes.Lines(content) {
+		if name, ok := bytes.CutPrefix(line, []byte("cluster:")); ok {
+			name = bytes.TrimSpace(name)
+			return len(name) > 0 && name[0] != '#'
+		}
+	}
+	return false
 }
 
 func detectJSON(content []byte) (Format, bool) {

@@ -15,6 +15,7 @@ func TestDetect(t *testing.T) {
 	}
 	f(foreign.Twemproxy, "alpha:\n  listen: 127.0.0.1:1\n  servers:\n  - 10.0.0.1:1:1\n")
 	f(foreign.Twemproxy, "alpha:\n  hash: md5\n  servers: []\n")
+	f(foreign.Twemproxy, "cluster: # a pool\n  listen: 127.0.0.1:1\n  servers:\n  - 10.0.0.1:1:1\n")
 	f(foreign.Nginx, "http { upstream u { hash k; } }")
 	f(foreign.Nginx, "upstream u { server a:1; }")
 	f(foreign.HAProxy, "global\nbackend b\n  server a h:1\n")
