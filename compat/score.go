@@ -17,7 +17,7 @@ import (
 type Score struct {
 	rule   scoreRule
 	nodes  []uint16
-	hashes []uint64 // mixed: of the names
+	hashes []uint64 // mixed: of the names, through shifts
 	names  []string // the others
 	weight []float64
 }
@@ -38,7 +38,7 @@ func newScore(f topology.Foreign, live []server) *Score {
 	s := &Score{rule: scoreRules[f.Mode]}
 	for _, v := range live {
 		s.nodes = append(s.nodes, uint16(v.index))
-		s.hashes = append(s.hashes, xxhash.Sum64String(v.name))
+		s.hashes = append(s.hashes, shifts(xxhash.Sum64String(v.name)))
 		s.names = append(s.names, v.name)
 		s.weight = append(s.weight, float64(v.weight))
 	}
@@ -59,24 +59,42 @@ func (s *Score) Locate(h uint64) int {
 	return int(s.nodes[firstLargest(len(s.nodes), func(i int) uint64 { return s.score(h, i) })])
 }
 
-// locateMixed is the loop that a live mode has, without a call a node.
+// locateMixed is the loop of the live mode. Shifts and exclusive ors are linear,
+// so those of key and node are done apart, and an exclusive or and a multiplication
+// are left for each node. The maximum comes first, its place after: a place that
+// changes with the maximum costs a branch that no predictor knows, and 10 nodes take
+// 57 ns in place of 33, 100 nodes 240 in place of 160.
 func (s *Score) locateMixed(h uint64) int {
-	best, most := 0, uint64(0)
+	h = shifts(h)
+	var most, most1, most2, most3 uint64
+	list := s.hashes
+	for ; len(list) >= 4; list = list[4:] {
+		most = max(most, (h^list[0])*xorshiftStar)
+		most1 = max(most1, (h^list[1])*xorshiftStar)
+		most2 = max(most2, (h^list[2])*xorshiftStar)
+		most3 = max(most3, (h^list[3])*xorshiftStar)
+	}
+	for _, n := range list {
+		most = max(most, (h^n)*xorshiftStar)
+	}
+	most = max(most, most1, most2, most3)
 	for i, n := range s.hashes {
-		if v := xorshift(h ^ n); v > most {
-			best, most = i, v
+		if (h^n)*xorshiftStar == most {
+			return int(s.nodes[i])
 		}
 	}
-	return int(s.nodes[best])
+	return -1 // not reached: most is one of them
 }
 
-// xorshift is xorshift64* (Vigna 2016), which go-rendezvous mixes with.
-func xorshift(x uint64) uint64 {
+// shifts and xorshiftStar are xorshift64* (Vigna 2016), which go-rendezvous mixes
+// with: the state's next value, times a constant.
+func shifts(x uint64) uint64 {
 	x ^= x >> 12
 	x ^= x << 25
-	x ^= x >> 27
-	return x * 2685821657736338717
+	return x ^ x>>27
 }
+
+const xorshiftStar = 2685821657736338717
 
 func (s *Score) score(h uint64, i int) uint64 {
 	switch s.rule {
@@ -85,7 +103,7 @@ func (s *Score) score(h uint64, i int) uint64 {
 	case fnv32:
 		return uint64(keyhash.FNV1A32From(uint32(h>>32), s.names[i]))
 	}
-	return xorshift(h ^ s.hashes[i])
+	return (shifts(h) ^ s.hashes[i]) * xorshiftStar
 }
 
 func (s *Score) logScore(h uint64, i int) float64 {
