@@ -229,6 +229,9 @@ func (c *Client) consider(t *topology.Topology, savedAt time.Time) error {
 	}
 	start := time.Now()
 	table, err := placement.Next(current.table, t)
+	if err == nil && table.PlanOnly() {
+		err = placement.ErrPlanOnly
+	}
 	if err != nil {
 		return c.refuse(held, t, err)
 	}
