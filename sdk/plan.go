@@ -1,6 +1,8 @@
 package sdk
 
 import (
+	"math"
+	"slices"
 	"time"
 
 	"github.com/shardd/shardd/balance"
@@ -45,13 +47,13 @@ func (f *fleet) plan(s *snapshot) (*plan, error) {
 		}
 	}
 	var err error
-	if p.set, err = f.group.NewSet(all, f.factor(t)); err != nil {
+	if p.set, err = f.newSet(all, t); err != nil {
 		return nil, err
 	}
 	if f.zone != "" && t.Spec().Replicas > 1 {
 		p.local = p.set
 		if f.bound.View != ReportedLoad {
-			if p.local, err = f.group.NewSet(mine, f.factor(t)); err != nil {
+			if p.local, err = f.newSet(mine, t); err != nil {
 				return nil, err
 			}
 		}
@@ -61,6 +63,24 @@ func (f *fleet) plan(s *snapshot) (*plan, error) {
 	}
 	p.plain = f.balance == nil && f.resil == nil && p.local == nil && f.bound.View != SpillLoad
 	return p, err
+}
+
+// newSet returns the nodes with their caps: by HAProxy's rule where its mapping is
+// followed, else by our own.
+func (f *fleet) newSet(members []bounded.Member, t *topology.Topology) (*bounded.Set, error) {
+	c := f.factor(t)
+	if percent := int(math.Round(100 * c)); t.Spec().Compat.Mode == topology.ModeHAProxy && percent > 100 {
+		position := make([]uint32, t.Len())
+		whole := slices.Clone(members) // a slow start has no place in that rule
+		for i, n := range t.Nodes() {
+			position[i] = n.Position
+			if whole[i].Weight > 0 {
+				whole[i].Weight = float64(n.Weight)
+			}
+		}
+		return f.group.NewHAProxySet(whole, position, percent)
+	}
+	return f.group.NewSet(members, c)
 }
 
 // weight is the share of the load that node i of s may have, w being its owner

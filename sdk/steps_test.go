@@ -15,7 +15,7 @@ import (
 // begin, step and settle publish the versions of a transition.
 func (l *line) begin(share float64, nodes ...topology.Node) *topology.Topology {
 	l.t.Helper()
-	x := topology.Transition{ID: 99, Kind: topology.TransitionNone, Thresholds: []uint64{uint64(share * (1 << 32)) << 32}}
+	x := topology.Transition{ID: 99, Kind: topology.TransitionNone, Thresholds: []uint64{uint64(share*(1<<32)) << 32}}
 	return l.next(placement.Begin(l.table, l.draftOf(nodes), x))
 }
 

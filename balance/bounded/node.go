@@ -51,9 +51,8 @@ func (n *Node) InFlight() int64 { return flight(n.word.Load()) }
 // report.
 func (n *Node) Others() int64 { return int64(n.rest.Load() >> 1) }
 
-// admit reserves q if the node's load is under ceil(reach * (total + q) / 2^48).
-func (n *Node) admit(reach uint64, total, q int64, reported bool) bool {
-	most := limit(reach, total, q)
+// admit reserves q if the node's load is under most.
+func (n *Node) admit(most uint64, q int64, reported bool) bool {
 	for {
 		w := n.word.Load()
 		load := w >> 1 & flightMax

@@ -30,12 +30,17 @@ type Set struct {
 	weights float64 // sum
 	factor  float64 // 0 = no bound
 	plain   bool    // a bound on own requests by an exact total
+	percent uint64  // HAProxy's factor; 0 = our own rule
+	shares  uint64  // sum of the members' shares; for HAProxy's rule
 }
 
 type member struct {
 	node   *Node
 	reach  uint64 // c w / W * 2^48; 0 = not in E
 	weight float64
+	// For HAProxy's rule: the member's share of the slots, and those of the
+	// members declared before it.
+	share, before uint64
 }
 
 // NewSet returns the set of the members with factor c: 0 for no bound, else
@@ -96,7 +101,7 @@ func (s *Set) Admit(i int, q int64) bool {
 		return false
 	}
 	if next < one || w&counts == 0 || !n.word.CompareAndSwap(w, next) {
-		return n.admit(m.reach, g.total.Load(), q, false)
+		return n.admit(limit(m.reach, g.total.Load(), q), q, false)
 	}
 	g.total.Add(q)
 	return true
@@ -107,13 +112,21 @@ func (s *Set) admit(m *member, q int64) bool {
 		m.node.Count(q)
 		return true
 	}
-	return m.node.admit(m.reach, s.group.total.Load(), q, s.group.reported)
+	return m.node.admit(s.most(m, s.group.total.Load(), q), q, s.group.reported)
+}
+
+// most is the load under which member m admits cost q.
+func (s *Set) most(m *member, total, q int64) uint64 {
+	if s.percent > 0 {
+		return s.slots(m, total, q)
+	}
+	return limit(m.reach, total, q)
 }
 
 // AdmitExact is Admit by the exact total, where that lags; it counts a refusal.
 func (s *Set) AdmitExact(i int, q int64) bool {
 	m := &s.members[i]
-	if m.node.admit(m.reach, s.group.Total(), q, s.group.reported) {
+	if m.node.admit(s.most(m, s.group.Total(), q), q, s.group.reported) {
 		return true
 	}
 	if m.reach > 0 {
@@ -136,7 +149,7 @@ func (s *Set) Cap(i int, q int64) int64 {
 	case s.factor == 0:
 		return math.MaxInt64
 	}
-	return int64(math.Ceil(s.factor * float64(max(0, s.group.Total())+q) * m.weight / s.weights))
+	return int64(s.most(m, s.group.Total(), q))
 }
 
 // Load returns the load of member i in the group's view.
@@ -169,10 +182,10 @@ func (s *Set) Sample(d time.Duration) {
 	if s.factor == 0 {
 		return
 	}
-	total := float64(max(0, s.group.Total()))
+	total := max(0, s.group.Total())
 	for i := range s.members {
 		m := &s.members[i]
-		if m.reach > 0 && float64(s.Load(i)) > math.Ceil(s.factor*total*m.weight/s.weights) {
+		if m.reach > 0 && s.Load(i) > int64(s.most(m, total, 0)) {
 			m.node.overFor.Add(int64(d))
 		}
 	}
