@@ -27,6 +27,7 @@ const (
 	tagPositions
 	tagSlotRanges
 	tagTransition
+	tagTenure
 )
 
 // Tags of the spec's fields.
@@ -75,6 +76,7 @@ func (t *Topology) encode() []byte {
 	w.bytesField(tagPositions, encodePositions(t.d.Nodes))
 	w.bytesField(tagSlotRanges, encodeSlotRanges(t.d.Nodes))
 	w.bytesField(tagTransition, encodeTransition(t.d.Transition))
+	w.bytesField(tagTenure, encodeTenure(t.d.Tenure))
 	return w.b
 }
 
@@ -160,7 +162,7 @@ func Decode(b []byte) (*Topology, error) {
 	return t, nil
 }
 
-var topologyTags = []uint64{tagCluster, tagID, tagHistory, tagEpoch, tagSeq, tagParent, tagSpec, tagNodes, tagRefs, tagMapping, tagCause, tagPositions, tagSlotRanges, tagTransition}
+var topologyTags = []uint64{tagCluster, tagID, tagHistory, tagEpoch, tagSeq, tagParent, tagSpec, tagNodes, tagRefs, tagMapping, tagCause, tagPositions, tagSlotRanges, tagTransition, tagTenure}
 
 func decodeFields(b []byte) (d Draft, refs []ObjectRef, err error) {
 	r := &reader{b: b}
@@ -194,6 +196,8 @@ func decodeFields(b []byte) (d Draft, refs []ObjectRef, err error) {
 			decodeSlotRanges(p, d.Nodes)
 		case tagTransition:
 			d.Transition = decodeTransition(p)
+		case tagTenure:
+			d.Tenure = decodeTenure(p)
 		}
 	})
 	return d, refs, r.err

@@ -30,6 +30,7 @@ type delta struct {
 	mapping      *Digest
 	cause        Cause       // of the target
 	transition   *Transition // of the target
+	tenure       *Tenure     // of the target
 }
 
 // Diff returns the delta from base to target. The error says that they are of
@@ -41,7 +42,7 @@ func Diff(base, target *Topology) (*Delta, error) {
 		return nil, fmt.Errorf("topology: no delta from version %s of cluster %s (%s) to %s of %s (%s): they are different clusters",
 			base.d.Version, base.d.Cluster, base.d.ID, target.d.Version, target.d.Cluster, target.d.ID)
 	}
-	d := delta{base: base.digest, target: target.digest, seq: target.d.Version.Seq, cause: target.d.Cause, transition: target.d.Transition}
+	d := delta{base: base.digest, target: target.digest, seq: target.d.Version.Seq, cause: target.d.Cause, transition: target.d.Transition, tenure: target.d.Tenure}
 	if target.d.History != base.d.History {
 		d.history = target.d.History
 	}
@@ -133,6 +134,7 @@ func (d *delta) draft(base *Topology) Draft {
 	t := base.d
 	t.Objects = nil
 	t.Version.Seq, t.Cause, t.Parent = d.seq, d.cause, base.digest
+	t.Tenure = d.tenure
 	if t.Transition = d.transition.clone(); t.Transition != nil {
 		t.Transition.Tables = nil
 	}

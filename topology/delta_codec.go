@@ -25,6 +25,7 @@ const (
 	tagDeltaPositions
 	tagDeltaSlotRanges
 	tagDeltaTransition
+	tagDeltaTenure
 )
 
 func (d *delta) encode() []byte {
@@ -59,6 +60,7 @@ func (d *delta) encode() []byte {
 	w.bytesField(tagDeltaPositions, encodePositions(d.put))
 	w.bytesField(tagDeltaSlotRanges, encodeSlotRanges(d.put))
 	w.bytesField(tagDeltaTransition, encodeTransition(d.transition))
+	w.bytesField(tagDeltaTenure, encodeTenure(d.tenure))
 	return w.b
 }
 
@@ -119,7 +121,7 @@ func DecodeDelta(b []byte) (*Delta, error) {
 
 var deltaTags = []uint64{tagDeltaBase, tagDeltaTarget, tagDeltaHistory, tagDeltaEpoch, tagDeltaSeq, tagDeltaParent,
 	tagDeltaSpec, tagDeltaRemoved, tagDeltaPut, tagDeltaTables, tagDeltaMapping, tagDeltaCause,
-	tagDeltaPositions, tagDeltaSlotRanges, tagDeltaTransition}
+	tagDeltaPositions, tagDeltaSlotRanges, tagDeltaTransition, tagDeltaTenure}
 
 func decodeDelta(b []byte) (d delta, err error) {
 	r := &reader{b: b}
@@ -162,6 +164,8 @@ func decodeDelta(b []byte) (d delta, err error) {
 			decodePositions(p, d.put)
 		case tagDeltaTransition:
 			d.transition = decodeTransition(p)
+		case tagDeltaTenure:
+			d.tenure = decodeTenure(p)
 		case tagDeltaSlotRanges:
 			decodeSlotRanges(p, d.put)
 		}

@@ -215,8 +215,9 @@ func (t *Topology) MarshalJSON() ([]byte, error) {
 		Tables     []ObjectRef     `json:"tables,omitempty"`
 		Cause      Cause           `json:"cause"`
 		Transition *transitionJSON `json:"transition,omitempty"`
+		Tenure     *Tenure         `json:"tenure,omitempty"`
 	}{t.d.Cluster, t.d.ID, t.d.Version, t.d.History, t.digest, t.d.Parent, t.d.Mapping,
-		t.d.Spec.view(), nodes, t.refs, t.d.Cause, t.d.Transition.view()})
+		t.d.Spec.view(), nodes, t.refs, t.d.Cause, t.d.Transition.view(), t.d.Tenure})
 }
 
 // strictJSON reads exactly one JSON value without unknown fields.

@@ -25,7 +25,8 @@ const (
 	KindMaglev     Kind = 2 // one row of TableSize entries
 	KindJump       Kind = 3 // row 0: owner of each bucket or none; row 1: who held it last
 	KindRendezvous Kind = 4 // reserved
-	maxKind        Kind = KindRendezvous
+	KindSince      Kind = 5 // beside slots or maglev, as many rows and entries: since which version; see NewSince
+	maxKind        Kind = KindSince
 )
 
 // String returns the kind's name.
@@ -39,6 +40,8 @@ func (k Kind) String() string {
 		return "jump"
 	case KindRendezvous:
 		return "rendezvous"
+	case KindSince:
+		return "since"
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }

@@ -81,7 +81,7 @@ func TestNewObjectRefuses(t *testing.T) {
 	}
 	ab := []string{"a", "b"}
 	f(0, 1, ab, nil, "object kind 0")
-	f(maxKind+1, 1, ab, nil, "object kind 5")
+	f(maxKind+1, 1, ab, nil, "object kind 6")
 	f(KindSlots, 0, ab, nil, "in 0 rows")
 	f(KindSlots, -1, ab, nil, "in -1 rows")
 	f(KindSlots, MaxRows+1, ab, nil, "in 17 rows")

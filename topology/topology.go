@@ -31,6 +31,8 @@ type Draft struct {
 	Cause   Cause
 	// Transition is the change of owners that is made in steps, nil = none.
 	Transition *Transition
+	// Tenure says since when nodes own what they own; nil = not recorded.
+	Tenure *Tenure
 }
 
 // Topology is one immutable version of a cluster: spec, nodes sorted by ID,
@@ -56,6 +58,7 @@ func New(d Draft) (*Topology, error) {
 	for i, o := range d.Objects {
 		refs[i] = o.Ref()
 	}
+	d.Tenure = d.Tenure.clone()
 	if x := d.Transition; x != nil {
 		if slices.Contains(x.Tables, nil) {
 			return nil, fieldErr("transition.tables", "one of %d objects is nil", len(x.Tables))
@@ -82,6 +85,9 @@ func build(d Draft, refs []ObjectRef) (*Topology, error) {
 	d.Nodes = slices.Clone(d.Nodes)
 	slices.SortFunc(d.Nodes, func(a, b Node) int { return strings.Compare(a.ID, b.ID) })
 	placeNodes(d.Spec, d.Nodes)
+	if err := d.Tenure.validate("tenure"); err != nil {
+		return nil, err
+	}
 	if d.Transition != nil {
 		if err := d.Transition.validate(d.Spec, d.Nodes); err != nil {
 			return nil, err
@@ -264,7 +270,7 @@ func (t *Topology) Draft() Draft {
 	d := t.d
 	d.Nodes = slices.Clone(d.Nodes)
 	d.Objects = slices.Clone(d.Objects)
-	d.Transition = d.Transition.clone()
+	d.Transition, d.Tenure = d.Transition.clone(), d.Tenure.clone()
 	return d
 }
 

@@ -47,6 +47,12 @@ type Transition struct {
 	Before []NodeWeight
 	// Tables are those of the mapping before, at most one of a kind.
 	Tables []*Object
+	// Tenure is that of the mapping before; nil = not recorded.
+	Tenure *Tenure
+	// Up is the version at which keys began to go over, or began again after some
+	// went back; Back that at which they last began to go back; zero = they did
+	// not, or it is not recorded. No owner depends on them.
+	Up, Back Version
 
 	refs []ObjectRef // of Tables; filled in by New and Decode
 }
@@ -64,6 +70,7 @@ func (x *Transition) clone() *Transition {
 	}
 	c := *x
 	c.Thresholds, c.Before, c.Tables = slices.Clone(x.Thresholds), slices.Clone(x.Before), slices.Clone(x.Tables)
+	c.Tenure = x.Tenure.clone()
 	return &c
 }
 
@@ -99,6 +106,14 @@ func (x *Transition) validate(spec Spec, nodes []Node) error {
 	}
 	if err := checkRefs("transition.tables", x.refs); err != nil {
 		return err
+	}
+	if err := x.Tenure.validate("transition.tenure"); err != nil {
+		return err
+	}
+	for _, v := range []Version{x.Up, x.Back} {
+		if (v.Epoch == 0) != (v.Seq == 0) {
+			return fieldErr("transition", "version %s: epoch and seq count from 1", v)
+		}
 	}
 	before, err := x.nodes(nodes)
 	if err != nil {
@@ -173,7 +188,7 @@ func (t *Topology) Before() *Topology {
 	}
 	d := t.d
 	d.Transition, d.Mapping = nil, Digest{}
-	d.Objects = x.Tables
+	d.Objects, d.Tenure = x.Tables, x.Tenure
 	var err error
 	if d.Nodes, err = x.nodes(t.d.Nodes); err != nil {
 		return nil // checked by New
@@ -193,9 +208,13 @@ const (
 	tagTransitionOver
 	tagTransitionBefore
 	tagTransitionTables
+	tagTransitionTenure
+	tagTransitionUp
+	tagTransitionBack
 )
 
-var transitionTags = []uint64{tagTransitionID, tagTransitionKind, tagTransitionThresholds, tagTransitionOver, tagTransitionBefore, tagTransitionTables}
+var transitionTags = []uint64{tagTransitionID, tagTransitionKind, tagTransitionThresholds, tagTransitionOver, tagTransitionBefore, tagTransitionTables,
+	tagTransitionTenure, tagTransitionUp, tagTransitionBack}
 
 func encodeTransition(x *Transition) []byte {
 	if x == nil {
@@ -216,6 +235,9 @@ func encodeTransition(x *Transition) []byte {
 	}
 	w.bytesField(tagTransitionBefore, before.b)
 	w.bytesField(tagTransitionTables, encodeRefs(x.refs))
+	w.bytesField(tagTransitionTenure, encodeTenure(x.Tenure))
+	w.versionField(tagTransitionUp, x.Up)
+	w.versionField(tagTransitionBack, x.Back)
 	return w.b
 }
 
@@ -243,6 +265,12 @@ func decodeTransition(r *reader) *Transition {
 			}
 		case tagTransitionTables:
 			x.refs = decodeRefs(p)
+		case tagTransitionTenure:
+			x.Tenure = decodeTenure(p)
+		case tagTransitionUp:
+			x.Up = p.version()
+		case tagTransitionBack:
+			x.Back = p.version()
 		}
 	})
 	return x

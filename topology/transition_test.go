@@ -18,7 +18,9 @@ func movingDraft() Draft {
 	d.Nodes = append(d.Nodes, Node{ID: "cache-c", Addr: "10.0.0.3:11211", Weight: 2})
 	d.Transition = &Transition{ID: 0xfeed, Kind: TransitionNone, Thresholds: []uint64{1 << 62}, Over: 5 * time.Minute,
 		Before: []NodeWeight{{"cache-c", 0}, {"cache-a", 3}},
+		Tenure: &Tenure{Floor: Version{1, 9}, Nodes: []NodeTenure{{ID: "cache-a", Peak: 3, Gained: Version{1, 12}}}}, Up: Version{2, 44},
 		Tables: []*Object{d.Objects[0], mustObject(KindSlots, 1, []string{"cache-a", "cache-b"}, []uint16{0, 0, 0, 0, 0, 1, 0, 1})}}
+	d.Tenure = &Tenure{Floor: Version{1, 9}, Nodes: []NodeTenure{{"cache-a", 3, Version{1, 12}, Version{2, 44}}, {"gone", 1, Version{}, Version{2, 7}}}}
 	return d
 }
 
@@ -96,6 +98,13 @@ func TestTransitionRefused(t *testing.T) {
 	}, "transition.before", nil)
 	f("tables", func(d *Draft) { d.Transition.Tables = append(d.Transition.Tables, d.Objects[0]) }, "transition.tables", nil)
 	f("no table", func(d *Draft) { d.Transition.Tables[0] = nil }, "transition.tables", nil)
+	f("tenure", func(d *Draft) { d.Tenure.Floor = Version{} }, "tenure.floor", nil)
+	f("tenures", func(d *Draft) { d.Tenure.Nodes[1].ID = "a" }, "tenure.nodes", nil)
+	f("peak", func(d *Draft) { d.Tenure.Nodes[1].Peak = MaxWeight + 1 }, "tenure.nodes", nil)
+	f("half a version", func(d *Draft) { d.Tenure.Nodes[1].Gained = Version{1, 0} }, "tenure.nodes", nil)
+	f("many", func(d *Draft) { d.Tenure.Nodes = make([]NodeTenure, MaxTenures+1) }, "tenure.nodes", nil)
+	f("tenure before", func(d *Draft) { d.Transition.Tenure.Floor = Version{} }, "transition.tenure.floor", nil)
+	f("half a version up", func(d *Draft) { d.Transition.Up = Version{1, 0} }, "transition", nil)
 	f("foreign", func(d *Draft) { d.Spec = Spec{Algorithm: Compat, Compat: Foreign{Mode: ModeJump}} }, "transition", nil)
 }
 
@@ -153,4 +162,35 @@ func TestTransitionAnyRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+func TestSince(t *testing.T) {
+	f := func(rows int, since ...Version) {
+		t.Helper()
+		o, err := NewSince(rows, since)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o, err = DecodeObject(o.Encode()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := o.Since()
+		if diff := cmp.Diff(since, got); diff != "" || err != nil {
+			t.Fatal(diff, err)
+		}
+	}
+	f(1, Version{1, 2}, Version{1, 10}, Version{}, Version{1, 2}, Version{12, 1})
+	f(2, Version{1, 1}, Version{})
+	for _, id := range []string{"x", "1.02", "1.0"} {
+		if _, err := mustObject(KindSince, 1, []string{id}, []uint16{0}).Since(); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+	if _, err := mustObject(KindSlots, 1, []string{"1.2"}, []uint16{0}).Since(); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("another kind: %v", err)
+	}
+	var none *Tenure
+	if none.Node("x") != (NodeTenure{}) || mustTopology(movingDraft()).Tenure().Node("gone").Lost != (Version{2, 7}) {
+		t.Error("nodes of a tenure")
+	}
 }

@@ -45,10 +45,13 @@ R = Reader
 SPEC = {1: R.rest, 2: R.number, 3: R.number, 4: R.number, 5: R.number, 6: R.rest, 7: R.number, 8: R.rest, 9: R.rest, 10: R.number, 11: R.number, 12: R.fixed}
 def fixeds(r): return [r.fixed() for _ in range(r.left() // 8)]
 def weight(r): return r.text(), r.number()
-TRANSITION = {1: R.fixed, 2: R.rest, 3: fixeds, 4: R.number, 5: lambda r: r.list(weight), 6: lambda r: r.list(reference)}
+def version(r): return r.number(), r.number()
+def tenure(r): return r.text(), r.number(), version(r), version(r)
+TENURE = {1: version, 2: lambda r: r.list(tenure)}
+TRANSITION = {1: R.fixed, 2: R.rest, 3: fixeds, 4: R.number, 5: lambda r: r.list(weight), 6: lambda r: r.list(reference), 7: lambda r: r.record(TENURE), 8: version, 9: version}
 CAUSE = {1: R.rest, 2: R.rest, 3: R.rest, 4: R.fixed}
 TOPOLOGY = {1: R.rest, 2: R.digest, 3: R.fixed, 4: R.number, 5: R.number, 6: R.digest, 7: lambda r: r.record(SPEC), 8: lambda r: r.list(node),
-            9: lambda r: r.list(reference), 10: R.digest, 11: lambda r: r.record(CAUSE), 14: lambda r: r.record(TRANSITION)}
+            9: lambda r: r.list(reference), 10: R.digest, 11: lambda r: r.record(CAUSE), 14: lambda r: r.record(TRANSITION), 15: lambda r: r.record(TENURE)}
 PARAMETERS = {b'ring/1': {2}, b'maglev/1': {3}, b'slots/1': {4}, b'jump/1': {5, 6}, b'rendezvous/1': {7}}
 VARIANTS, HASHES = (b'classic', b'jumpback'), (b'xxh64', b'crc16')
 
@@ -58,7 +61,7 @@ def topology(b):
     t = Reader(b[4:]).record(TOPOLOGY)
     spec, nodes, refs = t.get(7, {}), t.setdefault(8, []), t.setdefault(9, [])
     ids, kinds = [n['id'] for n in nodes], [kind for kind, _, _ in refs]
-    for value, known in [(spec.get(1), PARAMETERS), (spec.get(6), VARIANTS), (spec.get(8), HASHES), *((n['state'], range(5)) for n in nodes), *((k, range(1, 5)) for k in kinds)]:
+    for value, known in [(spec.get(1), PARAMETERS), (spec.get(6), VARIANTS), (spec.get(8), HASHES), *((n['state'], range(5)) for n in nodes), *((k, range(1, 6)) for k in kinds)]:
         if value is not None and value not in known: raise Unknown(f'{value}')
     require(t.keys() >= {1, 2, 3, 4, 5, 7} and spec.keys() >= {1, 8, 10}, 'a field is missing')
     exact = {7} if spec[1] == b'rendezvous/1' else set()
@@ -72,6 +75,8 @@ def topology(b):
         require(all(id in owned and owned[id] != w for id, w in steps[5]), 'weights before')
         before = [kind for kind, _, _ in steps.get(6, [])]
         require(before == sorted(set(before)), 'tables before')
+    since = [n[0] for n in t.get(15, {}).get(2, [])]
+    require(since == sorted(set(since)), 'tenures')
     require(ids == sorted(set(ids)) and kinds == sorted(set(kinds)) and all(length < 2**32 for _, _, length in refs), 'lists')
     return t
 

@@ -32,8 +32,14 @@ const byteOrderMark = "\uFEFF"
 // Parse reads a cluster file. name is used in errors only, "" = "cluster file".
 // The result is valid (topology.Declared.Validate) and has at least one node;
 // its Spec is normal. Errors are of type *Error. Parse never panics.
-func Parse(name string, b []byte) (topology.Declared, error) {
-	d, err := parse(b)
+func Parse(name string, b []byte) (topology.Declared, error) { return parseNamed(name, b, false) }
+
+// ParseEmpty is Parse for a file that may say "nodes: []", as Format writes a
+// declaration without nodes.
+func ParseEmpty(name string, b []byte) (topology.Declared, error) { return parseNamed(name, b, true) }
+
+func parseNamed(name string, b []byte, empty bool) (topology.Declared, error) {
+	d, err := parse(b, empty)
 	if err == nil {
 		return d, nil
 	}
@@ -48,12 +54,12 @@ func Parse(name string, b []byte) (topology.Declared, error) {
 	return topology.Declared{}, e
 }
 
-func parse(b []byte) (topology.Declared, error) {
+func parse(b []byte, empty bool) (topology.Declared, error) {
 	root, err := document(b)
 	if err != nil {
 		return topology.Declared{}, err
 	}
-	d, err := readFile(root)
+	d, err := readFile(root, empty)
 	if err != nil {
 		return topology.Declared{}, err
 	}

@@ -22,7 +22,7 @@ type reader struct {
 	nodeList ast.Node
 }
 
-func readFile(root ast.Node) (topology.Declared, error) {
+func readFile(root ast.Node, empty bool) (topology.Declared, error) {
 	fs, err := fields(root, "", append(slices.Clone(topFields), "compat"))
 	if err != nil {
 		return topology.Declared{}, err
@@ -39,6 +39,9 @@ func readFile(root ast.Node) (topology.Declared, error) {
 	}
 	r.d.Spec = r.d.Spec.Normal()
 	r.d.Nodes, err = readNodes(r.nodeList, r.d.Spec)
+	if err == nil && len(r.d.Nodes) == 0 && !empty {
+		err = fault(tokenOf(r.nodeList), "nodes", "empty; a cluster needs at least one node (shardd apply --empty declares one without; shardd node remove removes nodes of a running cluster)")
+	}
 	return r.d, err
 }
 
@@ -178,9 +181,6 @@ func readNodes(list ast.Node, spec topology.Spec) ([]topology.Node, error) {
 			return nil, err
 		}
 		nodes = append(nodes, n)
-	}
-	if len(nodes) == 0 {
-		return nil, fault(tokenOf(list), "nodes", "empty; a cluster needs at least one node (remove nodes of a running cluster with: shardd node remove)")
 	}
 	return nodes, nil
 }
