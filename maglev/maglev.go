@@ -102,6 +102,16 @@ func (t *Table) Len() int { return t.nodes }
 // Size returns the number of entries.
 func (t *Table) Size() int { return len(t.owners) }
 
+// Entries returns a copy of the entries that New was given: what Update starts
+// from, so that nobody has to keep them beside the table. O(M).
+func (t *Table) Entries() []uint16 {
+	entries := make([]uint16, len(t.owners))
+	for i, o := range t.owners {
+		entries[i] = o - 1
+	}
+	return entries
+}
+
 // Locate returns the index of the node that owns hash h, or -1 if none does.
 // The entry is the high word of h x M, so h must be spread over its high bits.
 func (t *Table) Locate(h uint64) int {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -318,4 +319,21 @@ func ExampleUpdate() {
 	// Output:
 	// 21846 of 65537 entries moved; at least 21846 had to
 	// owner of a key: 1
+}
+
+func TestEntries(t *testing.T) {
+	entries := mustBuild(t, []string{"a", "b", "c"}, []uint32{1, 0, 2}, 13)
+	table := mustNew(t, 3, entries)
+	got := table.Entries()
+	if !slices.Equal(got, entries) {
+		t.Errorf("entries %v, want %v", got, entries)
+	}
+	got[0] = 1
+	if table.Locate(0) != int(entries[0]) {
+		t.Error("the table changed with its copy")
+	}
+	nobody := mustNew(t, 3, mustBuild(t, []string{"a", "b", "c"}, []uint32{0, 0, 0}, 13))
+	if e := nobody.Entries(); e[5] != maglev.NoOwner {
+		t.Errorf("an entry of nobody is %d", e[5])
+	}
 }

@@ -91,8 +91,7 @@ func (m jumpBatch) Pass(keys []string) int {
 // maglevMap is a Maglev table, refilled by updates.
 type maglevMap struct {
 	*maglev.Table
-	entries []uint16
-	names   []string
+	names []string
 }
 
 func newMaglev(names []string, size uint32) (Mapping, error) {
@@ -104,7 +103,7 @@ func newMaglev(names []string, size uint32) (Mapping, error) {
 		return nil, err
 	}
 	t, err := maglev.New(len(names), entries)
-	return &maglevMap{t, entries, names}, err
+	return &maglevMap{t, names}, err
 }
 
 func (m *maglevMap) Pass(keys []string) int {
@@ -121,13 +120,13 @@ func (m *maglevMap) With(names []string) (Mapping, error) {
 	if len(names) == 0 {
 		return nil, ErrEmpty
 	}
-	prev := reindexed(m.entries, moved(m.names, names, maglev.NoOwner))
+	prev := reindexed(m.Entries(), moved(m.names, names, maglev.NoOwner))
 	entries, _, err := maglev.Update(prev, names, ones(len(names)))
 	if err != nil {
 		return nil, err
 	}
 	t, err := maglev.New(len(names), entries)
-	return &maglevMap{t, entries, names}, err
+	return &maglevMap{t, names}, err
 }
 
 // slotsMap is a table of slots without replicas.
