@@ -216,3 +216,21 @@ func FuzzParseETag(f *testing.F) {
 		}
 	})
 }
+
+// TestReadable: people read what is wrong and where, not which package said so.
+func TestReadable(t *testing.T) {
+	f := func(text, want string) {
+		t.Helper()
+		if got := Readable(errors.New(text)); got != want {
+			t.Errorf("%q\nbecame %q\nwant   %q", text, got, want)
+		}
+	}
+	f("etcdstore: declare: membership: no such node: \"x\"", "declare: no such node: \"x\"")
+	f("etcdstore: declare: membership: store unreachable: etcdkv: etcd unreachable: no answer from etcd at http://127.0.0.1:1: connection refused",
+		"declare: store unreachable: etcd unreachable: no answer from etcd at http://127.0.0.1:1: connection refused")
+	f("c.yaml:3:8: nodes[2].id: node id \"a: b\"", "c.yaml:3:8: nodes[2].id: node id \"a: b\"")
+	f("membership: invalid: membership: invalid: twice", "invalid: twice")
+	f("cluster membership: full", "cluster membership: full")
+	f("api", "api")
+	f("", "")
+}

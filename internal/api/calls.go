@@ -98,6 +98,9 @@ type EditOptions struct {
 	By string
 	// Create refuses the edit if the cluster is there (PutSpec only).
 	Create bool
+	// Empty allows a declaration without nodes (PutSpec only), which is
+	// refused otherwise: it may be a file that was cut off.
+	Empty bool
 }
 
 // defaultEditWait is at least what a server waits by default.
@@ -123,6 +126,9 @@ func (c *Client) sendEdit(ctx context.Context, r request, o EditOptions) (*answe
 	}
 	if o.Why != "" {
 		r.query.Set("why", o.Why)
+	}
+	if o.Empty {
+		r.query.Set("empty", "true")
 	}
 	r.header = http.Header{"Content-Type": {TypeJSON}}
 	if o.Create {

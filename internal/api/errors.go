@@ -163,11 +163,11 @@ func FromError(err error) *Error {
 	}
 	var field *topology.FieldError
 	if errors.As(err, &field) && !errors.Is(err, membership.ErrInvalid) {
-		return &Error{Code: CodeInvalid, Message: err.Error(), Hint: hints[CodeInvalid]}
+		return &Error{Code: CodeInvalid, Message: Readable(err), Hint: hints[CodeInvalid]}
 	}
 	for _, m := range meanings {
 		if errors.Is(err, m.sentinel) {
-			return &Error{Code: m.code, Message: err.Error(), Hint: hints[m.code]}
+			return &Error{Code: m.code, Message: Readable(err), Hint: hints[m.code]}
 		}
 	}
 	return &Error{Code: CodeInternal, Message: "the server failed", Hint: "see the server's log"}

@@ -119,8 +119,8 @@ func TestReport(t *testing.T) {
 	f(fmt.Errorf("call: %w", context.Canceled), "shardd: interrupted\n")
 	f(writeError(syscall.EPIPE), "")
 	f(writeError(syscall.ENOSPC), "shardd: standard output: no space left on device\n")
-	f(fmt.Errorf("topology: %w", topology.ErrUnknown), "shardd: topology: topology: not known to this release; upgrade this program\n")
-	f(usagef("c.yaml:1:1: %w", topology.ErrUnknown), "shardd: c.yaml:1:1: topology: not known to this release\n")
+	f(fmt.Errorf("topology: %w", topology.ErrUnknown), "shardd: not known to this release; upgrade this program\n")
+	f(usagef("c.yaml:1:1: %w", topology.ErrUnknown), "shardd: c.yaml:1:1: not known to this release\n")
 }
 
 func TestPercent(t *testing.T) {

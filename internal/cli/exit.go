@@ -10,6 +10,7 @@ import (
 	"github.com/shardd/shardd/internal/api"
 	"github.com/shardd/shardd/membership"
 	"github.com/shardd/shardd/migrate"
+	"github.com/shardd/shardd/migrate/foreign"
 	"github.com/shardd/shardd/topology"
 )
 
@@ -54,7 +55,7 @@ func exitCode(err error) int {
 		return ExitRefused
 	case errors.Is(err, membership.ErrUnreachable):
 		return ExitUnreachable
-	case is(err, migrate.ErrFile, migrate.ErrCluster, migrate.ErrNoServer, membership.ErrInvalid):
+	case is(err, foreign.ErrCannot, migrate.ErrFile, migrate.ErrCluster, migrate.ErrNoServer, membership.ErrInvalid):
 		return ExitUsage
 	}
 	return ExitFailed
@@ -85,7 +86,7 @@ func report(env Env, program string, err error) int {
 // message is the text of err on one line. What a server sends and this program
 // does not know is mended by another program, not by other input.
 func message(err error) string {
-	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	text := strings.ReplaceAll(api.Readable(err), "\n", "; ")
 	if errors.Is(err, topology.ErrUnknown) && exitCode(err) == ExitFailed {
 		text += "; upgrade this program"
 	}

@@ -217,12 +217,14 @@ func (a *app) listClusters(cmd *cobra.Command) error {
 func (a *app) clusterCreateCommand() *cobra.Command {
 	var file string
 	var edit editFlags
+	var o applyFlags
 	cmd := &cobra.Command{Use: "create -f FILE", Short: "Create the cluster that a file declares; refused if it is there", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			edit.create = true
-			return a.apply(cmd, file, edit)
+			return a.apply(cmd, file, o, edit)
 		}}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "cluster file (YAML or JSON); - = standard input")
+	cmd.Flags().BoolVar(&o.empty, "empty", false, "allow a file without nodes (nodes: [])")
 	edit.registerNote(cmd)
 	return cmd
 }

@@ -82,7 +82,11 @@ func (s *Server) putSpec(w http.ResponseWriter, r *http.Request) (err error) {
 	if err != nil {
 		return err
 	}
-	d, err := clusterfile.Parse("body", body)
+	parse := clusterfile.Parse
+	if r.URL.Query().Get("empty") == "true" {
+		parse = clusterfile.ParseEmpty
+	}
+	d, err := parse("body", body)
 	if err != nil {
 		return &api.Error{Code: api.CodeInvalid, Message: err.Error(), Hint: "nothing was changed; correct it and send it again"}
 	}
