@@ -127,7 +127,7 @@ const smallReplicas = 32
 // all owners if there are fewer: the owners of h's entry and the entries after
 // it, cyclically, each once. It reads about n entries for n well below the number
 // of nodes, about N ln N for all N. Where one node has nearly all entries it stops
-// walking after some 1,000 and searches for the next entry of each other node, for
+// walking after some 16 N and searches for the next entry of each other node, for
 // which all entries are sorted by node once (4 bytes each). It allocates only to
 // grow dst, for that, and where it searches for more than 16 nodes.
 func (t *Table) AppendReplicas(dst []int, h uint64, n int) []int {

@@ -12,7 +12,7 @@ import (
 // anything, and nothing for n <= 0. The first is Locate(h).
 //
 // It takes about n steps for n much smaller than the number of owners. Where one
-// node has nearly all points it stops walking after some 1,000 and searches for
+// node has nearly all points it stops walking after some 16 N and searches for
 // the next point of each other node, for which all points are sorted by node once
 // (4 bytes each). It allocates only to grow dst, for that, and where it searches
 // for more than 16 nodes.

@@ -191,7 +191,7 @@ const smallReplicas = 32
 // those of the slots after it, cyclically, each node once. Up to the number of
 // rows that is one read of the slot; beyond, about N ln N copies are read for
 // all N nodes. Where one node has nearly all copies it stops walking after some
-// 1,000 and searches for the next copy of each other node, for which all copies
+// 16 N and searches for the next copy of each other node, for which all copies
 // are sorted by node once (4 bytes each). It allocates only to grow dst, for that,
 // and where it searches for more than 16 nodes.
 func (t *Table) AppendReplicas(dst []int, h uint64, n int) []int {
