@@ -61,7 +61,7 @@ func (f *fleet) plan(s *snapshot) (*plan, error) {
 	if f.balance != nil {
 		err = f.pick(p, all)
 	}
-	p.plain = f.balance == nil && f.resil == nil && p.local == nil && f.bound.View != SpillLoad
+	p.plain = s.err == nil && f.balance == nil && f.resil == nil && p.local == nil && f.bound.View != SpillLoad
 	return p, err
 }
 

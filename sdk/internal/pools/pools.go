@@ -139,12 +139,13 @@ func (p *Pools[T]) Nodes(fn func(topology.Node, T) error) error {
 		if n.State == topology.StateLeft {
 			continue
 		}
-		errs = append(errs, p.one(n, fn))
+		errs = append(errs, p.One(n, fn))
 	}
 	return errors.Join(errs...)
 }
 
-func (p *Pools[T]) one(n topology.Node, fn func(topology.Node, T) error) error {
+// One calls fn with the value of node n, as Nodes does for all.
+func (p *Pools[T]) One(n topology.Node, fn func(topology.Node, T) error) error {
 	l, err := p.lease(key{n.ID, n.Addr}, func() topology.Node { return n })
 	if err != nil {
 		return err
