@@ -22,7 +22,11 @@ func seeds(f *testing.F) []*Topology {
 	empty.Nodes = nil
 	maglev := baseDraft()
 	maglev.Spec = Spec{Algorithm: Maglev, TableSize: 13}
-	return []*Topology{mustTopology(baseDraft()), mustTopology(slotsDraft()), mustTopology(empty), mustTopology(maglev)}
+	tops := []*Topology{}
+	for _, d := range compatDrafts() {
+		tops = append(tops, mustTopology(d))
+	}
+	return append(tops, mustTopology(baseDraft()), mustTopology(slotsDraft()), mustTopology(empty), mustTopology(maglev))
 }
 
 func FuzzDecode(f *testing.F) {

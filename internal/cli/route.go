@@ -58,7 +58,11 @@ func (a *app) route(cmd *cobra.Command, args []string, f routeFlags) error {
 	if err != nil {
 		return err
 	}
-	a.warn(f.file, table)
+	name := f.file
+	if name == "" {
+		name = "version " + table.Topology().Version().String()
+	}
+	a.warn(name, table)
 	keys, done, err := a.keys(args, f.keys, f.hex)
 	if err != nil {
 		return err
