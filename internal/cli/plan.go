@@ -17,11 +17,16 @@ import (
 )
 
 // sidesFlags name the two sides of a change.
-type sidesFlags struct{ from, to string }
+type sidesFlags struct {
+	from, to       string
+	fromHow, toHow foreignFlags
+}
 
 func (s *sidesFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.from, "from", "", "what is: a cluster file, a saved topology, current, or a version such as 2.45")
+	cmd.Flags().StringVar(&s.from, "from", "", "what is: a cluster file, a saved topology, current, a version such as 2.45, another system's configuration, or redis://HOST:PORT of a Redis Cluster")
 	cmd.Flags().StringVar(&s.to, "to", "", "what shall be: the same; a cluster file means the update of --from to it")
+	s.fromHow.register(cmd, "from-", "--from")
+	s.toHow.register(cmd, "to-", "--to")
 }
 
 func (a *app) planCommand() *cobra.Command {
@@ -111,13 +116,13 @@ func (a *app) sides(ctx context.Context, s sidesFlags) (from, to migrate.Side, e
 	}
 	defer c.Close()
 	l := a.loader(&versions{app: a, client: c})
-	if from, err = l.Source(ctx, s.from); err != nil {
-		return from, to, fmt.Errorf("--from: %w", err)
+	if l.From, err = s.fromHow.read("from-"); err != nil {
+		return from, to, err
 	}
-	if to, err = l.Target(ctx, from, s.to); err != nil {
-		return from, to, fmt.Errorf("--to: %w", err)
+	if l.To, err = s.toHow.read("to-"); err != nil {
+		return from, to, err
 	}
-	return from, to, nil
+	return l.Sides(ctx, remoteRef(l.From.Format, s.from), remoteRef(l.To.Format, s.to))
 }
 
 // warn says on standard error where a foreign mapping hurts.
@@ -129,7 +134,7 @@ func (a *app) warn(name string, t *placement.Table) {
 
 // loader returns what finds the sides of a plan; v may be nil.
 func (a *app) loader(v *versions) migrate.Loader {
-	l := migrate.Loader{ReadFile: os.ReadFile}
+	l := migrate.Loader{ReadFile: os.ReadFile, Remote: a.readRedis, Note: func(text string) { a.talk("%s", text) }}
 	if v != nil {
 		l.Versions = v
 	}

@@ -35,10 +35,21 @@ func (a *app) watchCommand() *cobra.Command {
 }
 
 func (a *app) watch(ctx context.Context, c *api.Client, cluster string, count int) error {
+	changes, stop, err := a.follow(ctx, c, cluster)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	return a.printChanges(ctx, changes, count)
+}
+
+// follow returns the newest version and later ones as a client takes them, until
+// stop is called.
+func (a *app) follow(ctx context.Context, c *api.Client, cluster string) (_ <-chan sdk.Change, stop func(), err error) {
 	// Asked once, so that a wrong address or name is an error at once rather
 	// than something to wait for.
 	if _, _, err := c.Topology(ctx, cluster); err != nil && !errors.Is(err, membership.ErrNoVersion) {
-		return err
+		return nil, nil, err
 	}
 	servers := a.servers
 	if len(servers) == 0 {
@@ -46,22 +57,25 @@ func (a *app) watch(ctx context.Context, c *api.Client, cluster string, count in
 	}
 	source, err := httpsource.New(cluster, servers, httpsource.WithTimeout(a.timeout))
 	if err != nil {
-		return usagef("%w", err)
+		return nil, nil, usagef("%w", err)
 	}
 	client, err := sdk.New(source, sdk.WithLogger(a.logger(hclog.Warn)))
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	defer client.Close()
-	changes := make(chan sdk.Change)
+	changes, stopped := make(chan sdk.Change), make(chan struct{})
 	cancel := client.OnChange(func(change sdk.Change) {
 		select {
 		case changes <- change:
 		case <-ctx.Done():
+		case <-stopped:
 		}
 	})
-	defer cancel()
-	return a.printChanges(ctx, changes, count)
+	return changes, func() {
+		close(stopped)
+		cancel()
+		client.Close()
+	}, nil
 }
 
 // printChanges ends with ctx, which is how a watch usually ends, or after count

@@ -86,7 +86,7 @@ func Export(f Format, table *placement.Table, o ExportOptions) (Exported, error)
 	}
 	l := &listing{Exported: &Exported{}, o: o, table: table, spec: t.Spec(), nodes: topology.InOrder(t.Nodes())}
 	if err := write(l); err != nil {
-		return Exported{}, fmt.Errorf("%s: %w", f, err)
+		return Exported{}, fmt.Errorf("foreign: %w", err)
 	}
 	l.Data = l.b.Bytes()
 	if err := l.commonNotes(f); err != nil {
