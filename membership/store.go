@@ -230,6 +230,17 @@ type Directory interface {
 	Delete(ctx context.Context, cluster string, id topology.ClusterID) error
 }
 
+// Deletions is the part of a cluster's store that remembers which clusters of its
+// name were deleted by word (Directory.Delete): what comes under the name after
+// one of those is no store that was replaced.
+type Deletions interface {
+	// Deleted returns the ids, the newest first, at most KeptDeletions.
+	Deleted(ctx context.Context) ([]topology.ClusterID, error)
+}
+
+// KeptDeletions is how many deleted clusters of one name are remembered.
+const KeptDeletions = 8
+
 // ClusterStore is everything a cluster's store offers.
 type ClusterStore interface {
 	Store

@@ -2,6 +2,7 @@ package etcdkv
 
 import (
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/shardd/shardd/topology"
@@ -47,6 +48,13 @@ func cleanPrefix(prefix string) (string, error) {
 func DirectoryPrefix(prefix string) (string, error) {
 	prefix, err := cleanPrefix(prefix)
 	return prefix + "/" + directoryDir + "/", err
+}
+
+// Deleted is the key that remembers deleted clusters of this name: their ids, the
+// newest first. It is none of the cluster's own keys.
+func (k Keys) Deleted() string {
+	base, name := path.Split(strings.TrimSuffix(k.base, "/"))
+	return base + ".deleted/" + name
 }
 
 // All is the prefix of all keys of the cluster.

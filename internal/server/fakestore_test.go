@@ -20,6 +20,7 @@ type fakeStore struct {
 	chain   map[topology.Ref]bool
 	err     error // what every call returns; nil = it works
 	asked   int   // calls of Descends
+	deleted []topology.ClusterID
 	changed chan struct{}
 }
 
@@ -70,6 +71,12 @@ func (f *fakeStore) Declare(_ context.Context, e membership.Edit) (membership.St
 		f.st = next
 	}
 	return next, err
+}
+
+func (f *fakeStore) Deleted(context.Context) ([]topology.ClusterID, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.deleted, f.err
 }
 
 func (f *fakeStore) Publish(context.Context, membership.Leadership, membership.Publication) error {

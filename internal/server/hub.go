@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -135,6 +136,7 @@ func (h *hub) update(ctx context.Context, st membership.State) error {
 			return err
 		}
 	}
+	deleted := broke != nil && prev.state.ID != st.ID && h.deleted(ctx, prev.state.ID)
 	behind := broke != nil
 	if prev == nil || broke != nil {
 		evidence, err := h.presentOwn(ctx, st)
@@ -152,7 +154,10 @@ func (h *hub) update(ctx context.Context, st membership.State) error {
 		h.sore = nil
 	}
 	if broke != nil {
-		h.line, h.lineErr, h.sore = h.line+1, broke, broke
+		h.line, h.lineErr = h.line+1, broke
+		if h.sore = broke; deleted { // by word, and made anew: another cluster, and nothing is wrong
+			h.sore = nil
+		}
 		h.proved.reset()
 		h.logger.Error("versions do not continue what was served before; the store was replaced or went back",
 			"before", prev.head(), "reason", broke.Message)
@@ -201,6 +206,21 @@ func (h *hub) broken(ctx context.Context, prev, next membership.State) (*api.Err
 			return nil, err
 		}
 	}
+}
+
+// deleted reports whether the cluster of this id was deleted by word.
+func (h *hub) deleted(ctx context.Context, id topology.ClusterID) bool {
+	d, ok := h.store.(membership.Deletions)
+	if !ok {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.timeout)
+	defer cancel()
+	ids, err := d.Deleted(ctx)
+	if err != nil {
+		h.logger.Warn("cannot tell whether the cluster was deleted by word", "id", id, "error", err)
+	}
+	return slices.Contains(ids, id)
 }
 
 func (h *hub) askStore(ctx context.Context, held topology.Ref) (bool, error) {

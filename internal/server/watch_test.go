@@ -151,10 +151,12 @@ func TestStoreGoesBack(t *testing.T) {
 		now  *topology.Topology
 		code api.Code
 		want error
+		word bool // the cluster before was deleted by word
 	}{
-		"restored from a backup": {v1, api.CodeOlder, sdk.ErrOlder},
-		"a copy that went on":    {func() *topology.Topology { fork.next(3); return fork.next(4) }(), api.CodeForked, sdk.ErrForked},
-		"another store":          {newLine(t).next(5), api.CodeCluster, sdk.ErrCluster},
+		"restored from a backup": {v1, api.CodeOlder, sdk.ErrOlder, false},
+		"a copy that went on":    {func() *topology.Topology { fork.next(3); return fork.next(4) }(), api.CodeForked, sdk.ErrForked, false},
+		"another store":          {newLine(t).next(5), api.CodeCluster, sdk.ErrCluster, false},
+		"deleted and made anew":  {newLine(t).next(5), api.CodeCluster, sdk.ErrCluster, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := newFakeStore()
@@ -172,6 +174,9 @@ func TestStoreGoesBack(t *testing.T) {
 			for r.metric("shardd_watches ") != "2" {
 				time.Sleep(5 * time.Millisecond)
 			}
+			if tc.word {
+				store.deleted = []topology.ClusterID{topology.NewClusterID(), v1.ClusterID()}
+			}
 			store.show(tc.now)
 			var e *api.Error
 			if err := <-ended; !errors.As(err, &e) || e.Code != tc.code {
@@ -182,7 +187,7 @@ func TestStoreGoesBack(t *testing.T) {
 			if ready != api.CodeCluster {
 				ready = api.CodeWentBack
 			}
-			if resp.status < 400 || errorOf(t, body).Code != ready {
+			if tc.word && resp.status != 200 || !tc.word && (resp.status < 400 || errorOf(t, body).Code != ready) {
 				t.Errorf("ready: %d %s", resp.status, body)
 			}
 			if got := r.metric(`shardd_cluster_broken_lines{cluster="cache"} `); got != "1" {

@@ -53,13 +53,13 @@ func (s *Store) waitFree(ctx context.Context, cluster string, keys etcdkv.Keys) 
 
 // seize makes the election key under a fresh lease, if it is still free.
 func (s *Store) seize(ctx context.Context, keys etcdkv.Keys, id string) (*leadership, error) {
-	lease, _, err := s.kv.Grant(ctx, int64(s.ttl))
+	lease, seconds, err := s.kv.Grant(ctx, etcdkv.LeaseWithin(s.ttl))
 	if err != nil {
 		return nil, err
 	}
 	// The session outlives ctx, which is the campaign's.
 	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	session, err := concurrency.NewSession(s.client, concurrency.WithLease(lease), concurrency.WithTTL(s.ttl), concurrency.WithContext(alive))
+	session, err := concurrency.NewSession(s.client, concurrency.WithLease(lease), concurrency.WithTTL(int(seconds)), concurrency.WithContext(alive))
 	if err == nil && session == nil { // the keep-alive ended before it began
 		err = etcdkv.ErrUnreachable
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/shardd/shardd/internal/etcdkv"
 	"github.com/shardd/shardd/membership"
@@ -173,7 +174,7 @@ func (s *Store) Delete(ctx context.Context, name string, id topology.ClusterID) 
 		return fmt.Errorf("etcdstore: delete: %w: %q", membership.ErrNoCluster, name)
 	}
 	return c.again(ctx, "delete", func() error {
-		r, err := c.get(ctx)
+		r, err := c.get(ctx, etcdkv.Range{Key: c.keys.Deleted()})
 		if err != nil {
 			return err
 		}
@@ -181,11 +182,35 @@ func (s *Store) Delete(ctx context.Context, name string, id topology.ClusterID) 
 		if err != nil {
 			return err
 		}
+		ids := append([]topology.ClusterID{id}, deletedIDs(r.First(1).Value)...)
 		if meta.ID != id {
 			return fmt.Errorf("%w: cluster %q has id %s, not %s", membership.ErrConflict, name, meta.ID, id)
 		}
 		_, err = s.kv.Commit(ctx, etcdkv.Txn{If: []etcdkv.Compare{r.First(0).As(c.keys.Meta())},
-			Deletes: []etcdkv.Range{{Key: c.keys.All(), Prefix: true}, {Key: s.directory + name}}})
+			Deletes: []etcdkv.Range{{Key: c.keys.All(), Prefix: true}, {Key: s.directory + name}},
+			Puts:    []etcdkv.Put{{Key: c.keys.Deleted(), Value: []byte(fmt.Sprintln(ids[:min(len(ids), membership.KeptDeletions)]))}}})
 		return err
 	})
+}
+
+// Deleted returns the ids of deleted clusters of this name.
+func (c *cluster) Deleted(ctx context.Context) ([]topology.ClusterID, error) {
+	if c.err != nil {
+		return nil, translate("deleted", c.noCluster())
+	}
+	r, err := c.s.kv.Get(ctx, etcdkv.Range{Key: c.keys.Deleted()})
+	if err != nil {
+		return nil, translate("deleted", err)
+	}
+	return deletedIDs(r.First(0).Value), nil
+}
+
+// deletedIDs reads what Delete writes; what is no id is left out.
+func deletedIDs(b []byte) (ids []topology.ClusterID) {
+	for _, text := range strings.FieldsFunc(string(b), func(r rune) bool { return strings.ContainsRune("[] \n", r) }) {
+		if id, err := topology.ParseClusterID(text); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }

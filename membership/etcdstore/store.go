@@ -38,9 +38,10 @@ func Dial(c Config) (*clientv3.Client, error) {
 type Options struct {
 	// Prefix is where clusters lie, "/shardd" by default: /NAME, or several.
 	Prefix string
-	// TTL is the lease of a leader, rounded up to seconds; default 5 s. A
-	// leader that dies is replaced after it. etcd's least is 1.5 election
-	// timeouts, 2 s at its defaults.
+	// TTL is how long after its last sign a leader counts as gone; default
+	// 5 s. A leader that dies is replaced after it. The lease is a second
+	// shorter, as etcd ends leases late, but at least a second; etcd's own
+	// least is 1.5 election timeouts, 2 s at its defaults.
 	TTL time.Duration
 	// Poll is the time between readings behind a watch; default 5 s.
 	Poll time.Duration
@@ -58,7 +59,7 @@ type Store struct {
 	kv        *etcdkv.Client
 	prefix    string
 	directory string
-	ttl       int
+	ttl       time.Duration
 	log       hclog.Logger
 
 	leftLock sync.Mutex
@@ -88,7 +89,7 @@ func New(client *clientv3.Client, o Options) (*Store, error) {
 	}
 	log := o.Logger.Named("etcdstore")
 	kv := etcdkv.New(client, etcdkv.Options{Poll: o.Poll, TryTimeout: o.TryTimeout, CallTimeout: o.CallTimeout, Logger: log})
-	return &Store{client: client, kv: kv, prefix: o.Prefix, directory: directory, ttl: int((o.TTL + time.Second - 1) / time.Second), log: log,
+	return &Store{client: client, kv: kv, prefix: o.Prefix, directory: directory, ttl: o.TTL, log: log,
 		edits: map[string][]*waiting{}}, nil
 }
 

@@ -93,6 +93,8 @@ func (s *Store) Delete(_ context.Context, name string, id topology.ClusterID) er
 		p.remove()
 	}
 	delete(s.clusters, name)
+	ids := append([]topology.ClusterID{id}, s.deleted[name]...)
+	s.deleted[name] = ids[:min(len(ids), membership.KeptDeletions)]
 	if l := s.leaders[name]; l != nil {
 		l.end()
 	}
@@ -118,4 +120,11 @@ func (s *Store) Backup(name string) (restore func()) {
 		s.clusters[name] = cl
 		s.notify()
 	}
+}
+
+// Deleted returns the ids of deleted clusters of this name.
+func (c *clusterStore) Deleted(context.Context) ([]topology.ClusterID, error) {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	return slices.Clone(c.s.deleted[c.name]), nil
 }

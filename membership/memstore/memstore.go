@@ -24,8 +24,9 @@ type Store struct {
 	mu       sync.Mutex
 	clusters map[string]*cluster
 	leaders  map[string]*leadership
-	changed  chan struct{} // closed and replaced on every change
-	away     bool          // nodes cannot reach it; see Away
+	changed  chan struct{}                   // closed and replaced on every change
+	away     bool                            // nodes cannot reach it; see Away
+	deleted  map[string][]topology.ClusterID // by name, the newest first
 }
 
 var (
@@ -51,7 +52,7 @@ type version struct {
 
 // New returns an empty store.
 func New() *Store {
-	return &Store{clusters: map[string]*cluster{}, leaders: map[string]*leadership{}, changed: make(chan struct{})}
+	return &Store{clusters: map[string]*cluster{}, leaders: map[string]*leadership{}, changed: make(chan struct{}), deleted: map[string][]topology.ClusterID{}}
 }
 
 // notify wakes everybody who waits; s.mu is held.

@@ -241,8 +241,20 @@ func testDelete(t *testing.T, s *suite) {
 		t.Errorf("%v %s", err, diff)
 	}
 	s.load(t, other)
-	if _, again := s.create(t, declared("c", 1)); again.ID == state.ID || again.Head != nil {
+	_, again := s.create(t, declared("c", 1))
+	if again.ID == state.ID || again.Head != nil {
 		t.Errorf("made anew it has id %s and head %v", again.ID, again.Head)
+	}
+	if err := s.Other.Delete(s.ctx, "c", again.ID); err != nil {
+		t.Fatal(err)
+	}
+	d, ok := store.(membership.Deletions)
+	if !ok {
+		t.Fatalf("%T remembers no deletions", store)
+	}
+	ids, err := d.Deleted(s.ctx)
+	if diff := cmp.Diff([]topology.ClusterID{again.ID, state.ID}, ids); diff != "" || err != nil {
+		t.Errorf("deleted: %v %s", err, diff)
 	}
 }
 
