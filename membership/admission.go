@@ -33,12 +33,22 @@ type AdmissionConfig struct {
 	// Forget is how long a node has to have left before it is no longer
 	// declared at all; 0, the default = never.
 	Forget time.Duration
+	// MassLoss is the share of the members that own keys of which no more may
+	// leave because their leases are lost at the same time: if more are, and
+	// at least two, all of them are held as down, which moves no key, until
+	// enough come back or an operator decides; default 0.5, negative = no
+	// limit. So many do not die at once as often as a network or a check of
+	// theirs fails.
+	MassLoss float64
 }
 
 func (a AdmissionConfig) withDefaults() AdmissionConfig {
 	a.Join = max(0, cmp.Or(a.Join, time.Second))
 	a.Down = max(0, cmp.Or(a.Down, 2*time.Second))
 	a.Settle = max(0, cmp.Or(a.Settle, 30*time.Second))
+	if a.MassLoss = cmp.Or(a.MassLoss, 0.5); a.MassLoss < 0 {
+		a.MassLoss = 1
+	}
 	return a
 }
 
@@ -65,6 +75,8 @@ type admission struct {
 	log   hclog.Logger
 	seen  map[string]*sighting
 	told  map[string]string // complaint by node, see complain
+	held  int               // members that are lost and held as down; see MassLoss
+	tell  func(held int)    // is told when that changes
 	// overlay is what this leader has said of the nodes' health; nil = nothing.
 	overlay *Overlay
 }
@@ -73,7 +85,7 @@ type admission struct {
 // the cluster is gone (ErrNoCluster).
 func (c *Controller) admit(ctx context.Context, l Leadership) error {
 	a := &admission{c: c.c.Admission.withDefaults(), store: c.c.Store, rost: c.c.Roster, lead: l, log: c.log.Named("admission"),
-		seen: map[string]*sighting{}, told: map[string]string{}}
+		seen: map[string]*sighting{}, told: map[string]string{}, tell: func(held int) { c.update(func(s *Status) { s.Held = held }) }}
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -2,6 +2,8 @@ package membership_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -172,5 +174,45 @@ func TestAdmissionOverlay(t *testing.T) {
 		f.s.Depose("c")
 		time.Sleep(100 * time.Millisecond)
 		bad("another leader", "n1")
+	})
+}
+
+// TestAdmissionMassLoss: if more than half of the members are lost together they
+// are held as down; when half are back the others leave.
+func TestAdmissionMassLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleet{world: newWorld(t, empty())}
+		c, stop := f.control(func(c *membership.ControllerConfig) { c.Admission.Settle = 10 * time.Second })
+		ids := []string{"n1", "n2", "n3", "n4"}
+		members := map[string]*membership.Member{}
+		for i, id := range ids {
+			members[id] = f.register(membership.Registration{ID: id, Addr: fmt.Sprint("a:", i)})
+		}
+		states := func(when string, held int, want ...topology.State) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			for i, id := range ids {
+				f.wantState(when, id, want[i])
+			}
+			if got := c.Status().Held; got != held {
+				t.Errorf("%s: %d held, want %d", when, got, held)
+			}
+		}
+		active, down, left := topology.StateActive, topology.StateDown, topology.StateLeft
+		states("at first", 0, active, active, active, active)
+		for _, id := range ids[:3] {
+			f.kill(members[id], id)
+		}
+		states("three of four are lost", 3, down, down, down, active)
+		members["n1"] = f.register(membership.Registration{ID: "n1", Addr: "a:0"})
+		states("one is back", 0, active, left, left, active)
+		f.kill(members["n4"], "n4")
+		states("one of two is lost", 0, active, left, left, left)
+		f.kill(members["n1"], "n1")
+		states("the last one", 0, left, left, left, left)
+		if err := stop(); !errors.Is(err, context.Canceled) {
+			t.Errorf("controller: %v", err)
+		}
 	})
 }

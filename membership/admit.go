@@ -76,7 +76,9 @@ func (s *sighting) held(c AdmissionConfig) time.Duration {
 // whole declared state does not bear is left out, and told.
 func (a *admission) plan(d topology.Declared, roll Roll, now time.Time) *plan {
 	p := &plan{due: time.Hour}
-	for _, c := range a.cases(d, roll) {
+	cases := a.cases(d, roll)
+	a.hold(cases)
+	for _, c := range cases {
 		a.decide(p, c, now)
 	}
 	if len(p.nodes) == 0 || bears(d, p.nodes) == nil {
@@ -94,6 +96,32 @@ func (a *admission) plan(d topology.Declared, roll Roll, now time.Time) *plan {
 	}
 	p.nodes = kept
 	return p
+}
+
+// hold looks whether too many members are lost at the same time.
+func (a *admission) hold(cases []aCase) {
+	members, lost := 0, 0
+	for _, c := range cases {
+		if c.mark != nil && c.node != nil && c.ours() && (c.node.State == topology.StateActive || c.node.State == topology.StateDown) {
+			members++
+			if c.live == nil {
+				lost++
+			}
+		}
+	}
+	if lost < 2 || float64(lost) <= a.c.MassLoss*float64(members) {
+		lost = 0
+	}
+	if lost == a.held {
+		return
+	}
+	if lost > 0 {
+		a.log.Error("many members have lost their leases together; they are held as down and keep their keys; remove those that will not come back", "lost", lost, "members", members)
+	} else {
+		a.log.Info("members are not held as down any more", "members", members)
+	}
+	a.held = lost
+	a.tell(lost)
 }
 
 // bears says why the declared state is not valid with the changes.
@@ -210,8 +238,11 @@ func (a *admission) absent(p *plan, c aCase, now time.Time) {
 	down, left := step{a.c.Down, topology.StateDown, "lost its lease"}, step{a.c.Settle, topology.StateLeft, "is gone"}
 	switch {
 	case !c.ours(): // an operator's decision stands
+	case c.node.State == topology.StateActive && a.held > 0:
+		steps = []step{down}
 	case c.node.State == topology.StateActive:
 		steps = []step{down, left}
+	case c.node.State == topology.StateDown && a.held > 0: // stays so
 	case c.node.State == topology.StateDown:
 		steps = []step{left}
 	case c.node.State != topology.StateLeft: // it owns nothing

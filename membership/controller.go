@@ -67,6 +67,10 @@ type Status struct {
 	// Err says why the declared state is not published although this process
 	// leads; nil when all is well. The head stays as it is.
 	Err error
+	// Held is the number of members that have lost their leases, too many at
+	// the same time to be let go; see AdmissionConfig.MassLoss. 0 while this
+	// process does not lead.
+	Held int
 }
 
 // NewController checks the configuration; it does no I/O.
@@ -256,7 +260,7 @@ func (c *Controller) setLeading(leading bool) {
 	c.update(func(s *Status) {
 		s.Leading, s.Since = leading, c.c.Now()
 		if !leading {
-			s.Err = nil
+			s.Err, s.Held = nil, 0
 		}
 	})
 }

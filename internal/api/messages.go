@@ -290,3 +290,10 @@ type Overlay struct {
 	Known     bool               `json:"known"` // a leader says so; else nobody says anything
 	Bad       []string           `json:"bad"`   // ids of the nodes whose own check fails, ascending
 }
+
+// Ready is the answer of GET readyz, with status 200.
+type Ready struct {
+	Status string `json:"status"` // "ready"
+	// Notes say what an operator should know all the same.
+	Notes []string `json:"notes,omitempty"`
+}

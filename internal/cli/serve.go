@@ -31,6 +31,7 @@ type serveFlags struct {
 	dataDir  string
 
 	down, settle time.Duration
+	massLoss     float64
 
 	etcd              []string
 	etcdListen        string // of the embedded one
@@ -47,6 +48,7 @@ func (f *serveFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.id, "id", "", "name of this process in elections; default host name and process id")
 	fl.DurationVar(&f.down, "down", 2*time.Second, "how long an agent's lease has to be lost before requests go round its node")
 	fl.DurationVar(&f.settle, "settle", 30*time.Second, "how long it has to be lost before the node's keys go to others")
+	fl.Float64Var(&f.massLoss, "mass-loss", 0.5, "share of the members, 0 to 1, of which no more lose their keys because they are lost at the same time: more of them, and at least two, are held as down; 1 = no limit")
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -111,6 +113,8 @@ func (f *serveFlags) check() error {
 	switch {
 	case f.down < 0 || f.settle < 0:
 		return usagef("--down and --settle: want no negative time")
+	case !(f.massLoss >= 0 && f.massLoss <= 1):
+		return usagef("--mass-loss %g: want a share from 0 to 1", f.massLoss)
 	case f.embedded && len(f.etcd) > 0:
 		return usagef("--etcd and --embedded-etcd exclude each other; give one of them")
 	case !f.embedded && len(f.etcd) == 0:
@@ -239,7 +243,7 @@ func (a *app) printURL(log hclog.Logger) func(url string) {
 
 // admission says when members are down and gone; 0 means at once here.
 func (f *serveFlags) admission() membership.AdmissionConfig {
-	c := membership.AdmissionConfig{Down: f.down, Settle: f.settle}
+	c := membership.AdmissionConfig{Down: f.down, Settle: f.settle, MassLoss: max(f.massLoss, 1e-9)}
 	for _, d := range []*time.Duration{&c.Down, &c.Settle} {
 		if *d == 0 {
 			*d = -1

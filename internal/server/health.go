@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -29,14 +30,18 @@ func (s *Server) getReady(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.store.list(r.Context()); err != nil {
 		return api.Errorf(api.CodeStore, "clients are served from memory; edits are not possible", "the store does not answer: %v", err)
 	}
+	answer := api.Ready{Status: "ready"}
 	for _, h := range s.clusters.list() {
+		if held := h.status().Held; held > 0 {
+			answer.Notes = append(answer.Notes, fmt.Sprintf("cluster %s: %d members have lost their leases together and are held as down; remove those that will not come back", h.name, held))
+		}
 		if v, _, err := h.look(); err == nil && v != nil {
 			if e := v.unready(h.name); e != nil {
 				return e
 			}
 		}
 	}
-	return writeJSON(w, r, http.StatusOK, map[string]string{"status": "ready"})
+	return writeJSON(w, r, http.StatusOK, answer)
 }
 
 // lister asks the store for the names of its clusters. Requests that come while
