@@ -133,7 +133,7 @@ func playCaches(c change, n int, seed uint64) ([]Metric, error) {
 		return nil, err
 	}
 	return []Metric{
-		{"moved", report.Ratio}, {"hits", before}, {"hits_after", after}, {"lowest", lowest}, {"dip", before - lowest},
+		{"moved", report.Ratio}, {"hits", before}, {"hits_after", after}, {"lowest", lowest}, {"dip", math.Min(before, after) - lowest},
 		{"origin_load", (1 - lowest) / (1 - before)}, {"windows_to_recover", float64(recovered)}, {"stale", stale},
 	}, nil
 }
