@@ -32,7 +32,7 @@ func buildPlain(prev *Table, t *topology.Topology) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	table := &Table{topo: t, hash: hash, plain: hash.Plain(), replicas: int(spec.Replicas)}
+	table := &Table{topo: t, hash: hash, plain: hash.Plain(), replicas: int(spec.Replicas), past: new(past)}
 	for _, n := range t.Nodes() {
 		if spec.OwnerWeight(n) > 0 {
 			table.owners++

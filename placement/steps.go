@@ -25,6 +25,7 @@ func Rank(h, id uint64) uint64 { return splitmix.Mix(h ^ id) }
 type steps struct {
 	before, after *Table
 	id, below     uint64 // keys of a rank below belong to after
+	up, back      topology.Version
 }
 
 // side returns the mapping that hash h belongs to.
@@ -79,7 +80,7 @@ func (t *Table) OwnerWeights() []float64 {
 // buildSteps is build for a topology in transition.
 func buildSteps(prev *Table, t *topology.Topology) (*Table, error) {
 	x := t.Transition()
-	s := &steps{id: x.ID, below: x.Thresholds[0]}
+	s := &steps{id: x.ID, below: x.Thresholds[0], up: x.Up, back: x.Back}
 	var wasBefore, wasAfter *Table = prev, prev
 	if prev != nil && prev.kind == kindSteps {
 		wasBefore, wasAfter = prev.steps.before, prev.steps.after
@@ -134,7 +135,7 @@ func Begin(prev *Table, d topology.Draft, x topology.Transition) (*Table, error)
 	case prev.topo.Spec() != d.Spec.Normal():
 		return nil, &topology.FieldError{Path: "transition", Err: errors.New("the spec changes too; publish that at once, before or after")}
 	}
-	next, err := Update(prev, d)
+	next, err := UpdateWith(prev, d, UpdateOptions{Tenure: prev.topo.Tenure() != nil})
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +145,10 @@ func Begin(prev *Table, d topology.Draft, x topology.Transition) (*Table, error)
 	if len(x.Before) == 0 {
 		return next, nil
 	}
-	x.Tables = prev.topo.Objects()
+	x.Tables, x.Tenure = prev.topo.Objects(), prev.topo.Tenure()
+	if x.Tenure != nil {
+		x.Up = d.Version
+	}
 	draft := next.topo.Draft()
 	draft.Transition, draft.Mapping = &x, topology.Digest{}
 	return finish(next, draft)
@@ -182,13 +186,26 @@ func Step(prev *Table, d topology.Draft, threshold uint64) (*Table, error) {
 		return nil, err
 	}
 	x := prev.topo.Draft().Transition
-	x.Thresholds = []uint64{threshold}
+	turn(x, threshold, d.Version)
 	d.Nodes, d.Parent, d.Mapping = keepPositions(prev.topo, d), prev.topo.Digest(), topology.Digest{}
-	d.Objects, d.Transition = prev.topo.Draft().Objects, x
+	d.Objects, d.Transition, d.Tenure = prev.topo.Draft().Objects, x, prev.topo.Tenure()
 	if d.Cause.Kind == "" {
 		d.Cause.Kind = CauseStep
 	}
 	return finish(prev, d)
+}
+
+// turn gives a transition another threshold at version v.
+func turn(x *topology.Transition, threshold uint64, v topology.Version) {
+	up := x.Up.Compare(x.Back) >= 0 // the way it went so far
+	switch was := x.Thresholds[0]; {
+	case x.Tenure == nil:
+	case threshold > was && !up:
+		x.Up = v
+	case threshold < was && up:
+		x.Back = v
+	}
+	x.Thresholds = []uint64{threshold}
 }
 
 // Settle ends the transition of prev: all keys belong to the mapping after it,
@@ -205,9 +222,23 @@ func Settle(prev *Table, d topology.Draft) (*Table, error) {
 		return nil, err
 	}
 	d.Nodes, d.Parent, d.Mapping = keepPositions(prev.topo, d), prev.topo.Digest(), topology.Digest{}
-	d.Objects, d.Transition = slices.Clone(objects), nil
+	d.Objects, d.Transition, d.Tenure = slices.Clone(objects), nil, nil
 	if d.Cause.Kind == "" {
 		d.Cause.Kind = CauseStep
+	}
+	if x := prev.topo.Transition(); x.Tenure != nil {
+		// Those that go over now belong to the run of steps that leads here, or begin
+		// one if the last steps led the other way.
+		from, v, turned := prev.steps.before, x.Up, x.Up.Compare(x.Back) < 0
+		if side == prev.steps.before {
+			from, v, turned = prev.steps.after, x.Back, !turned
+		}
+		if turned {
+			v = d.Version
+		}
+		if err := record(from, &d, v); err != nil {
+			return nil, err
+		}
 	}
 	return finish(side, d)
 }

@@ -62,7 +62,7 @@ func stepNodes(weights ...uint32) []topology.Node {
 }
 
 func stepHashes() []uint64 {
-	hs := make([]uint64, 4000)
+	hs := make([]uint64, 2000)
 	draw := splitmix.Source(5)
 	for i := range hs {
 		hs[i] = draw.Next()
@@ -135,7 +135,7 @@ func checkSteps(t *testing.T, s *stepper, before, whole *placement.Table, after 
 				t.Fatalf("the other owner is %d, want %d", got, want)
 			}
 		}
-		if got := float64(other) / float64(len(hs)); s.spec.Replicas < 2 && math.Abs(got-reference.Ratio) > 0.03 {
+		if got := float64(other) / float64(len(hs)); s.spec.Replicas < 2 && math.Abs(got-reference.Ratio) > 0.04 {
 			t.Fatalf("%.3f of the keys have another owner, %.3f move", got, reference.Ratio)
 		}
 		r, err := placement.Movement(last, table)

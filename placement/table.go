@@ -52,6 +52,7 @@ type Table struct {
 	zoning   zoning
 	relaxed  bool
 	digest   topology.Digest
+	past     *past // for OwnedSince
 }
 
 // New builds the mapping of t, which must be Complete (topology.ErrMissingObject

@@ -16,6 +16,10 @@ type UpdateOptions struct {
 	// It acts on maglev, slots and jump; ring and rendezvous hash names, so
 	// there it changes nothing and the movement report shows the price.
 	Replace map[string]string
+	// Tenure records in the version since when nodes own what they own
+	// (topology.Tenure), for Table.OwnedSince. It makes topologies some bytes a
+	// node larger, and those of maglev and slots by a table of versions.
+	Tenure bool
 }
 
 // Update derives the next version from prev (nil for the first). d carries
@@ -39,7 +43,7 @@ func UpdateWith(prev *Table, d topology.Draft, o UpdateOptions) (*Table, error) 
 	if prev != nil && prev.kind == kindSteps {
 		return nil, fmt.Errorf("%w: version %s", ErrMoving, prev.topo.Version())
 	}
-	d.Objects, d.Mapping, d.Parent, d.Transition = nil, topology.Digest{}, topology.Digest{}, nil
+	d.Objects, d.Mapping, d.Parent, d.Transition, d.Tenure = nil, topology.Digest{}, topology.Digest{}, nil, nil
 	d.Nodes = keepPositions(prev.topology(), d)
 	if prev != nil {
 		d.Parent = prev.topo.Digest()
@@ -56,6 +60,11 @@ func UpdateWith(prev *Table, d topology.Draft, o UpdateOptions) (*Table, error) 
 	}
 	if d.Objects, err = objects(prev, bare, o.Replace); err != nil {
 		return nil, err
+	}
+	if o.Tenure {
+		if err := record(prev, &d, d.Version); err != nil {
+			return nil, err
+		}
 	}
 	return finish(prev, d)
 }
