@@ -217,6 +217,9 @@ func (s State) Bump(from *topology.Topology, cause topology.Cause, now time.Time
 	d.Version, d.History, d.Parent = topology.Version{Epoch: b.Epoch, Seq: 1}, b.History, s.Head.Digest()
 	cause.Kind, cause.At = CauseWentBack, now.UnixMilli()
 	d.Cause = cause
+	if err := placement.Renew(&d); err != nil { // nobody knows what owned keys in the versions that are gone
+		return Bump{}, fmt.Errorf("membership: bump to epoch %d: %w", b.Epoch, err)
+	}
 	next, err := topology.New(d)
 	if err != nil {
 		return Bump{}, fmt.Errorf("membership: bump to epoch %d: %w", b.Epoch, err)

@@ -59,7 +59,7 @@ func (s State) Apply(e Edit) (State, error) {
 	}
 	s.Invalid = nil
 	s.Generation++
-	s.Edits = append(s.pending(), Note{Generation: s.Generation, By: e.By, Why: e.Why, Replace: maps.Clone(e.Replace), Ramp: e.Ramp, EndRamp: e.EndRamp})
+	s.Edits = append(s.pending(), Note{Generation: s.Generation, By: e.By, Why: e.Why, Replace: maps.Clone(e.Replace), Ramp: e.Ramp, EndRamp: e.EndRamp, Restore: e.Restore})
 	s.Edits = s.Edits[max(0, len(s.Edits)-MaxNotes):]
 	return s, nil
 }

@@ -103,7 +103,11 @@ func (c *Controller) answer(ctx context.Context, l Leadership, s *State) error {
 		return c.publish(ctx, l, s, pub)
 	}
 	began := time.Now()
-	next, err := c.build(s)
+	old, err := c.restored(ctx, s)
+	if err != nil {
+		return err
+	}
+	next, err := c.build(s, old)
 	if err != nil {
 		return &refusedError{err}
 	}
@@ -151,8 +155,9 @@ func answers(t *topology.Topology, d topology.Declared) bool {
 	return t.Spec() == d.Spec && slices.Equal(t.Nodes(), placement.PlaceNodes(t, d.Spec, d.Nodes))
 }
 
-// build derives the next version from the head.
-func (c *Controller) build(s *State) (*placement.Table, error) {
+// build derives the next version from the head, with the tables of old if there is
+// one.
+func (c *Controller) build(s *State, old *topology.Topology) (*placement.Table, error) {
 	d := c.draft(s, s.Declared.Nodes)
 	if err := c.load(s); err != nil {
 		return nil, err
@@ -164,7 +169,14 @@ func (c *Controller) build(s *State) (*placement.Table, error) {
 		}
 		c.log.Warn("change cannot be made in steps and is made at once", "error", err, "ramp", over)
 	}
-	next, err := placement.UpdateWith(c.prev, d, placement.UpdateOptions{Replace: replacements(c.prev, d, s.pending())})
+	if old != nil && c.prev != nil {
+		if next, err := buildFrom(c.prev, d, old); err == nil {
+			return next, nil
+		} else {
+			c.log.Warn("tables of an earlier version do not fit", "version", old.Version(), "error", err)
+		}
+	}
+	next, err := placement.UpdateWith(c.prev, d, placement.UpdateOptions{Replace: replacements(c.prev, d, s.pending()), Tenure: true})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}

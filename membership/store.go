@@ -91,6 +91,7 @@ type Note struct {
 	Replace    map[string]string `json:"replace,omitempty"` // see Edit.Replace
 	Ramp       time.Duration     `json:"ramp,omitempty"`    // see Edit.Ramp
 	EndRamp    bool              `json:"end_ramp,omitempty"`
+	Restore    topology.Version  `json:"restore,omitzero"` // see Edit.Restore
 }
 
 // Edit changes declared state. Apply gets a copy and returns what it should
@@ -123,6 +124,10 @@ type Edit struct {
 	Ramp time.Duration
 	// EndRamp makes what is left of a transition at once.
 	EndRamp bool
+	// Restore names the version whose spec and nodes the edit declares again,
+	// so that its tables are taken again too, if it is still kept. A hint, as
+	// Replace is; zero = none.
+	Restore topology.Version
 }
 
 // Publication is one version about to be published.

@@ -31,7 +31,7 @@ func (s *Server) postRollback(w http.ResponseWriter, r *http.Request) (err error
 		return inTime(err)
 	}
 	edit := membership.ReplaceAll(topology.Declared{Cluster: old.Cluster(), Spec: old.Spec(), Nodes: old.Nodes()})
-	edit.Expect, edit.By, edit.Why, edit.HeedFreeze = e.expect, e.by, "rollback to "+body.Version.String(), true
+	edit.Expect, edit.By, edit.Why, edit.HeedFreeze, edit.Restore = e.expect, e.by, "rollback to "+body.Version.String(), true, body.Version
 	if e.why != "" {
 		edit.Why += ": " + e.why
 	}

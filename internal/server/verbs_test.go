@@ -2,11 +2,13 @@ package server_test
 
 import (
 	"errors"
+	"math"
 	"net/http"
 	"testing"
 
 	"github.com/shardd/shardd/internal/api"
 	"github.com/shardd/shardd/membership"
+	"github.com/shardd/shardd/placement"
 	"github.com/shardd/shardd/topology"
 )
 
@@ -34,6 +36,47 @@ func TestRollback(t *testing.T) {
 	if _, err := r.api.Rollback(t.Context(), "cache", topology.Version{}, api.EditOptions{}); !errors.Is(err, membership.ErrInvalid) {
 		t.Errorf("to nothing: %v", err)
 	}
+}
+
+// TestRollbackTables: where tables are the result of the changes so far, a
+// rollback publishes the old ones again: the mapping is what it was, and what
+// moves back is what moved forth.
+func TestRollbackTables(t *testing.T) {
+	for _, algorithm := range []topology.Algorithm{topology.Slots, topology.Maglev, topology.Jump} {
+		t.Run(string(algorithm), func(t *testing.T) { testRollbackTables(t, algorithm) })
+	}
+}
+
+func testRollbackTables(t *testing.T, algorithm topology.Algorithm) {
+	r, store := withStore(t)
+	d := declared(7)
+	d.Spec = topology.Spec{Algorithm: algorithm}
+	r.put(d)
+	for _, w := range []uint32{3, 2, 5} {
+		r.node("node-003", api.VerbWeight, api.NodeEdit{Weight: &w})
+	}
+	gone := r.node("node-001", api.VerbRemove, api.NodeEdit{})
+	back := func(seq uint64) placement.Report {
+		t.Helper()
+		v := topology.Version{Epoch: 1, Seq: seq}
+		res, err := r.api.Rollback(t.Context(), "cache", v, api.EditOptions{})
+		if err != nil || res.Movement == nil {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		was, err := store.Open("cache").Version(t.Context(), v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now, err := store.Open("cache").Load(t.Context()); err != nil || now.Head.Mapping() != was.Mapping() {
+			t.Errorf("back to %s: mapping %s, was %s; %v", v, now.Head.Mapping(), was.Mapping(), err)
+		}
+		return *res.Movement
+	}
+	if m := back(4); math.Abs(m.Ratio-gone.Movement.Ratio) > 1e-12 {
+		t.Errorf("%v moved forth, %v back", gone.Movement.Ratio, m.Ratio)
+	}
+	back(1)
+	back(5)
 }
 
 // TestExplain follows one key through a change of its owner.

@@ -1,0 +1,54 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/shardd/shardd/placement"
+	"github.com/shardd/shardd/topology"
+)
+
+// A rollback declares the spec and the nodes of a version again. Where tables are
+// the result of the changes so far (slots, maglev, jump) a refill from the newest
+// version gives other tables than that version had, though as even ones. So the
+// edit names the version, and while that is kept its tables are published again:
+// the mapping is the old one, and what moves back is what moved forth.
+
+// restored returns the version whose tables answer the declared state, nil = none.
+// An error is worth another try.
+func (c *Controller) restored(ctx context.Context, s *State) (*topology.Topology, error) {
+	notes := s.pending()
+	reader, ok := c.c.Store.(Reader)
+	if len(notes) == 0 || !ok || s.Head == nil {
+		return nil, nil
+	}
+	last := notes[len(notes)-1]
+	if last.Restore.IsZero() || last.Generation != s.Generation {
+		return nil, nil
+	}
+	old, err := reader.Version(ctx, last.Restore)
+	if errors.Is(err, ErrNoVersion) || errors.Is(err, ErrCorrupt) {
+		c.log.Warn("the version to go back to is not kept any more; its nodes get tables that come from the newest ones", "version", last.Restore, "error", err)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if old.Spec() != s.Declared.Spec || !slices.Equal(old.Nodes(), s.Declared.Nodes) || len(old.Refs()) == 0 || old.Transition() != nil {
+		return nil, nil
+	}
+	return old, nil
+}
+
+// buildFrom makes the next version with the tables of old.
+func buildFrom(prev *placement.Table, d topology.Draft, old *topology.Topology) (*placement.Table, error) {
+	head := prev.Topology()
+	d.Objects, d.Mapping, d.Parent = old.Objects(), old.Mapping(), head.Digest()
+	d.Cause.Kind = placement.CauseKind(head, d.Spec, d.Nodes)
+	t, err := topology.New(d)
+	if err != nil {
+		return nil, err
+	}
+	return placement.New(t)
+}
