@@ -80,7 +80,9 @@ func splitNginx(text string) (host, port string) {
 }
 
 // numberServers gives HAProxy's server ids: that of the label, else the
-// position, or the next one that is free.
+// position, or the next one that is free. Its counter goes on with every server,
+// and from what it gave out: that of the third server begins at 4 if the first
+// had to take 2.
 func numberServers(list []server) {
 	used := make(map[uint32]bool)
 	for i := range list {
@@ -91,13 +93,14 @@ func numberServers(list []server) {
 	}
 	next := uint32(1)
 	for i := range list {
+		next = max(next, list[i].Position)
 		if list[i].id == 0 {
-			next = max(next, list[i].Position)
 			for used[next] {
 				next++
 			}
 			list[i].id = next
 			used[next] = true
 		}
+		next++
 	}
 }

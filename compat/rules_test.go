@@ -131,6 +131,9 @@ func TestServerIDs(t *testing.T) {
 	f([]string{"30", "", "10"}, []uint32{1, 2, 3}, []uint32{30, 2, 10})
 	f([]string{"2", "", ""}, []uint32{1, 2, 3}, []uint32{2, 3, 4})
 	f([]string{"", "", "2"}, []uint32{1, 2, 3}, []uint32{1, 3, 2})
+	f([]string{"", "1", ""}, []uint32{1, 2, 3}, []uint32{2, 1, 4}) // these as HAProxy 2.6.12 shows them
+	f([]string{"", "3", "", ""}, []uint32{1, 2, 3, 4}, []uint32{1, 3, 4, 5})
+	f([]string{"", "5", "", "2", "", ""}, []uint32{1, 2, 3, 4, 5, 6}, []uint32{1, 5, 3, 2, 6, 7})
 	f([]string{"", ""}, []uint32{4, 9}, []uint32{4, 9}) // after others went
 }
 
