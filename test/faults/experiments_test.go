@@ -46,6 +46,22 @@ func memberFrozen(t *testing.T, e *env) []figure {
 	return []figure{{"converged after SIGCONT of a frozen leader of etcd", e.converge(t, time.Now()), recovery}}
 }
 
+// endpointFrozen freezes each member in turn, so that the one which a client has
+// its stream or its next call on is among them, and waits for clients and editors
+// to get round it while it is frozen (field case watch-06: an endpoint accepts
+// connections and does not answer).
+func endpointFrozen(t *testing.T, e *env) []figure {
+	var worst time.Duration
+	for _, m := range e.etcd.members {
+		t0 := time.Now()
+		m.freeze(t)
+		worst = max(worst, e.converge(t, t0.Add(time.Millisecond)))
+		m.thaw(t)
+		e.converge(t, time.Now())
+	}
+	return []figure{{"converged while one member of etcd is frozen, the worst of three", worst, 15 * time.Second}}
+}
+
 // allStopped stops every member for a while.
 func allStopped(t *testing.T, e *env) []figure {
 	for _, m := range e.etcd.members {

@@ -19,7 +19,7 @@ var groups = []struct {
 	name        string
 	experiments []experiment
 }{
-	{"Store", []experiment{{"leader killed", leaderKilled}, {"member frozen", memberFrozen}, {"all stopped", allStopped}, {"compacted", compacted}}},
+	{"Store", []experiment{{"leader killed", leaderKilled}, {"member frozen", memberFrozen}, {"endpoint frozen", endpointFrozen}, {"all stopped", allStopped}, {"compacted", compacted}}},
 	{"Servers", []experiment{{"server terminated", serverTerminated}, {"server killed", serverKilled},
 		{"agent terminated", agentTerminated}, {"agent killed", agentKilled}, {"restored", restored}}},
 }
