@@ -68,7 +68,9 @@ frontend in
 	text, binary := keys(t)
 	all := append(text, carried(binary, inHeader)...)
 	var paths []string
-	for i, k := range carried(text, func(c byte) bool { return c == '/' || c == '.' || c == '-' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' }) {
+	for i, k := range carried(text, func(c byte) bool {
+		return c == '/' || c == '.' || c == '-' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9'
+	}) {
 		paths = append(paths, "/"+strings.TrimPrefix(k, "/"), fmt.Sprintf("/a%d/%s?x=%d", i%50, strings.TrimPrefix(k, "/"), i))
 	}
 	for name := range bodies {
