@@ -46,6 +46,9 @@ func buildFrom(prev *placement.Table, d topology.Draft, old *topology.Topology) 
 	head := prev.Topology()
 	d.Objects, d.Mapping, d.Parent = old.Objects(), old.Mapping(), head.Digest()
 	d.Cause.Kind = placement.CauseKind(head, d.Spec, d.Nodes)
+	if err := placement.Record(prev, &d); err != nil {
+		return nil, err
+	}
 	t, err := topology.New(d)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,16 @@ func record(prev *Table, d *topology.Draft, v topology.Version) error {
 	return nil
 }
 
+// Record fills in the record of a draft whose tables are chosen otherwise than by
+// Update, as those of an earlier version that are put in force again: Tenure, and
+// the object beside the tables. prev is the version before.
+func Record(prev *Table, d *topology.Draft) error {
+	if prev != nil && prev.kind == kindSteps {
+		prev = prev.steps.after
+	}
+	return record(prev, d, d.Version)
+}
+
 // continues reports whether the record of prev goes on in d.
 func continues(prev *Table, d *topology.Draft) bool {
 	return prev != nil && prev.topo.Tenure() != nil && prev.topo.Version().Epoch == d.Version.Epoch && prev.topo.Tenure().Floor.Epoch == d.Version.Epoch &&

@@ -95,6 +95,26 @@ func (r Route) Other() (n topology.Node, ok bool) {
 	return t.Topology().Node(i), true
 }
 
+// OwnedSince returns the version since which the node has held the key without a
+// gap: a value that it stored for the key under an earlier one may have been
+// overwritten or deleted elsewhere while the key was not its own. Store it with
+// each value, and take what carries an earlier version for a miss.
+//
+// What is not known exactly counts as later, never as earlier; see
+// placement.Table.OwnedSince. The zero version means that the node does not hold
+// the key (a Detour): nothing that it has for the key can be told to be new. It
+// knows of ownership, not of health: a value written on a detour, or while the
+// node was gone round, is told by nothing here.
+//
+// The first call on a version makes an index, which costs what building its table
+// does; later ones cost a few lookups.
+func (r Route) OwnedSince() topology.Version {
+	if r.rec == nil {
+		return topology.Version{}
+	}
+	return r.rec.snap.table.OwnedSince(r.hash, int(r.rec.index))
+}
+
 // Replicas appends the nodes that hold the key to dst: as many distinct nodes
 // as the spec has replicas, or all owners if those are fewer, in the key's
 // order of preference, the owner first. Nodes that are down hold their keys and
