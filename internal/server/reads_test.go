@@ -70,7 +70,7 @@ func TestGetTopology(t *testing.T) {
 	}
 	topo, err := topology.Decode(view.Encoded)
 	if err != nil || topo.Version() != second.Version || view.Version != second.Version || view.Cluster != "cache" || view.Algorithm != "maglev" ||
-		view.ClusterID != second.ClusterID || len(view.Nodes) != 4 || len(view.Tables) != 1 {
+		view.ClusterID != second.ClusterID || len(view.Nodes) != 4 || len(view.Tables) != 2 { // owners, and since when
 		t.Fatalf("%v: %s", err, body)
 	}
 	if resp.header.Get("ETag") != second.ETag().String() || resp.header.Get(api.ClusterHeader) != second.ClusterID.String() || resp.header.Get("Cache-Control") != "no-store" {
