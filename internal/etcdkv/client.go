@@ -24,8 +24,9 @@ const (
 
 // Options of a Client. The zero value takes the defaults.
 type Options struct {
-	// TryTimeout bounds one try of a call; default 2 s. A try that meets a
-	// member that does not answer is made again on another one.
+	// TryTimeout bounds one try of a call; default 2 s. The first gets a
+	// quarter of it, the next ones twice as long each up to all of it: a try
+	// that meets a member that does not answer is made again on another one.
 	TryTimeout time.Duration
 	// CallTimeout bounds a call with all its tries; default 10 s.
 	CallTimeout time.Duration
@@ -63,13 +64,14 @@ type Client struct {
 	kv        clientv3.KV
 	watcher   clientv3.Watcher
 	lease     clientv3.Lease
+	conn      *grpc.ClientConn // nil = in this process
 	endpoints func() []string
 	o         Options
 }
 
 // New wraps c, which the caller keeps and closes.
 func New(c *clientv3.Client, o Options) *Client {
-	return &Client{kv: c.KV, watcher: c.Watcher, lease: c.Lease, endpoints: c.Endpoints, o: o.withDefaults()}
+	return &Client{kv: c.KV, watcher: c.Watcher, lease: c.Lease, conn: c.ActiveConnection(), endpoints: c.Endpoints, o: o.withDefaults()}
 }
 
 // Range selects keys.
@@ -153,7 +155,7 @@ func (c *Client) call(ctx context.Context, op string, try func(context.Context) 
 	defer cancel()
 	var last error
 	for n := 0; ; n++ {
-		err := c.try(whole, try)
+		err := c.try(whole, c.o.TryTimeout>>max(0, 2-n), try)
 		if err == nil {
 			return nil
 		}
@@ -171,9 +173,9 @@ func (c *Client) call(ctx context.Context, op string, try func(context.Context) 
 	}
 }
 
-func (c *Client) try(ctx context.Context, try func(context.Context) error) error {
+func (c *Client) try(ctx context.Context, limit time.Duration, try func(context.Context) error) error {
 	var said said
-	ctx, cancel := context.WithTimeout(context.WithValue(ctx, saidKey{}, &said), c.o.TryTimeout)
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, saidKey{}, &said), limit)
 	defer cancel()
 	err := try(ctx)
 	if errors.Is(err, context.DeadlineExceeded) && said.err != nil {

@@ -67,7 +67,13 @@ type follower struct {
 	problem func(error)
 	last    Reading      // what fn was called with last
 	seen    atomic.Int64 // last.Revision, for the polling goroutine
+	// doubted: the stream before fell silent, and this one has not told
+	// anything yet: it may be on the same member.
+	doubted atomic.Bool
 }
+
+// doubtedPoll is the most time between readings behind a stream that is doubted.
+const doubtedPoll = time.Second
 
 // round reads once and follows one stream until it ends.
 func (f *follower) round(ctx context.Context) error {
@@ -172,6 +178,7 @@ func (f *follower) event(ctx context.Context, e clientv3.WatchResponse, more <-c
 			return err
 		}
 		if len(e.Events) > 0 {
+			f.doubted.Store(false)
 			changed = true
 			newest = f.apply(newest, e)
 		}
@@ -233,7 +240,11 @@ func (f *follower) poll(ctx context.Context, wg *sync.WaitGroup) <-chan polled {
 	polls := make(chan polled)
 	wg.Go(func() {
 		for {
-			t := time.NewTimer(time.Duration(float64(f.c.o.Poll) * (0.9 + 0.2*f.c.o.Rand())))
+			every := f.c.o.Poll
+			if f.doubted.Load() {
+				every = min(every, doubtedPoll)
+			}
+			t := time.NewTimer(time.Duration(float64(every) * (0.9 + 0.2*f.c.o.Rand())))
 			select {
 			case <-t.C:
 			case <-ctx.Done():
@@ -271,6 +282,7 @@ func (f *follower) polled(p polled) error {
 	if err := f.deliver(p.r); err != nil {
 		return err
 	}
+	f.doubted.Store(true)
 	return errors.New("etcdkv: poll: found a change that the watch did not tell")
 }
 

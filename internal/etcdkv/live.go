@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -100,12 +101,76 @@ func DecodeMember(id string, b []byte) (Member, error) {
 // error), or ctx ends (ctx.Err()). A lease counts as lost when nothing confirmed
 // it for its whole time, though it may still be there: whoever needs its keys
 // takes them over with a new one.
+//
+// It asks every third of ttl on a stream of its own, and so on whichever member is
+// next. etcd's client has one stream for all leases: if its member freezes, all of
+// them are lost, and those that take their place, until the connection is given up
+// 13 s later. A client in this process has no connection and uses that stream.
 func (c *Client) Renew(ctx context.Context, id clientv3.LeaseID, ttl time.Duration) error {
+	if c.conn == nil {
+		return c.renewInProcess(ctx, id, ttl)
+	}
+	return c.renewBy(ctx, id, ttl, c.keepAlive)
+}
+
+// renewBy renews by calls. What is left of ttl is for tries in case one fails, each
+// with a third of what is left then.
+func (c *Client) renewBy(ctx context.Context, id clientv3.LeaseID, ttl time.Duration, ask func(context.Context, clientv3.LeaseID) error) error {
+	confirmed := time.Now()
+	for wait := ttl / 3; ; {
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		}
+		asked := time.Now()
+		try, cancel := context.WithTimeout(ctx, max(50*time.Millisecond, (ttl-asked.Sub(confirmed))/3))
+		err := ask(try, id)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil:
+			confirmed, wait = asked, max(0, ttl/3-time.Since(asked))
+		case errors.Is(err, rpctypes.ErrLeaseNotFound):
+			return fmt.Errorf("etcdkv: renew: %w", err)
+		case time.Since(confirmed) > ttl:
+			return fmt.Errorf("%w: the lease was lost: %w", ErrUnreachable, err)
+		default:
+			wait = max(20*time.Millisecond, ttl/50)
+		}
+	}
+}
+
+// keepAlive renews a lease once.
+func (c *Client) keepAlive(ctx context.Context, id clientv3.LeaseID) error {
+	ctx, cancel := context.WithCancel(ctx) // ends the stream
+	defer cancel()
+	stream, err := pb.NewLeaseClient(c.conn).LeaseKeepAlive(clientv3.WithRequireLeader(ctx))
+	if err != nil {
+		return err
+	}
+	if err := stream.Send(&pb.LeaseKeepAliveRequest{ID: int64(id)}); err != nil {
+		return err
+	}
+	resp, err := stream.Recv()
+	if err == nil && resp.TTL <= 0 {
+		err = rpctypes.ErrLeaseNotFound
+	}
+	return err
+}
+
+func (c *Client) renewInProcess(ctx context.Context, id clientv3.LeaseID, ttl time.Duration) error {
 	answers, err := c.lease.KeepAlive(ctx, id)
 	if err != nil {
-		// One error that etcd's client takes for final, such as a log-in that
-		// was refused once, ends its keep-alive of all leases for good.
-		return c.renewByCalls(ctx, id, ttl)
+		// One error that etcd's client takes for final ends its keep-alive of
+		// all leases for good.
+		return c.renewBy(ctx, id, ttl, func(ctx context.Context, id clientv3.LeaseID) error {
+			_, err := c.lease.KeepAliveOnce(ctx, id)
+			return err
+		})
 	}
 	for range answers { // closed when the lease is lost or ctx ends
 	}
@@ -113,31 +178,4 @@ func (c *Client) Renew(ctx context.Context, id clientv3.LeaseID, ttl time.Durati
 		return ctx.Err()
 	}
 	return fmt.Errorf("%w: the lease was lost", ErrUnreachable)
-}
-
-// renewByCalls makes one call every third of ttl. A call has to have its
-// deadline: while etcd is away the client makes it again without a pause.
-func (c *Client) renewByCalls(ctx context.Context, id clientv3.LeaseID, ttl time.Duration) error {
-	tick := time.NewTicker(ttl / 3)
-	defer tick.Stop()
-	confirmed := time.Now()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		try, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-		asked := time.Now()
-		_, err := c.lease.KeepAliveOnce(try, id)
-		cancel()
-		switch {
-		case err == nil:
-			confirmed = asked
-		case errors.Is(err, rpctypes.ErrLeaseNotFound):
-			return fmt.Errorf("etcdkv: renew: %w", err)
-		case time.Since(confirmed) > ttl:
-			return fmt.Errorf("%w: the lease was lost: %w", ErrUnreachable, err)
-		}
-	}
 }

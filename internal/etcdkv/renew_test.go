@@ -25,7 +25,12 @@ func TestRenew(t *testing.T) {
 	server := start(t)
 	whole := server.Client()
 	broken := &clientv3.Client{KV: whole.KV, Watcher: whole.Watcher, Lease: halted{whole.Lease}}
-	for name, client := range map[string]*clientv3.Client{"stream": whole, "calls": broken} {
+	dialled, err := etcdkv.Dial(etcdkv.Config{Endpoints: []string{server.Endpoint()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dialled.Close()
+	for name, client := range map[string]*clientv3.Client{"stream": whole, "calls": broken, "dialled": dialled} {
 		t.Run(name, func(t *testing.T) {
 			c := etcdkv.New(client, etcdkv.Options{})
 			id, _, err := c.Grant(t.Context(), 1)

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
-	"go.etcd.io/etcd/client/v3/concurrency"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/shardd/shardd/internal/etcdkv"
 	"github.com/shardd/shardd/membership"
@@ -15,7 +16,7 @@ import (
 var errFree = errors.New("free")
 
 // Campaign blocks until this process leads the cluster or ctx ends. The election
-// key is one key under a session's lease: whoever makes it leads, and every
+// key is one key under a lease: whoever makes it leads, and every
 // publication compares its CreateRevision. Waiting is Get-then-Watch with a poll
 // behind it, as for everything else, so a silent stream does not block it.
 func (s *Store) Campaign(ctx context.Context, cluster, id string) (membership.Leadership, error) {
@@ -57,17 +58,9 @@ func (s *Store) seize(ctx context.Context, keys etcdkv.Keys, id string) (*leader
 	if err != nil {
 		return nil, err
 	}
-	// The session outlives ctx, which is the campaign's.
-	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	session, err := concurrency.NewSession(s.client, concurrency.WithLease(lease), concurrency.WithTTL(int(seconds)), concurrency.WithContext(alive))
-	if err == nil && session == nil { // the keep-alive ended before it began
-		err = etcdkv.ErrUnreachable
-	}
-	if err != nil {
-		cancel()
-		return nil, fmt.Errorf("session: %w", err)
-	}
-	l := &leadership{s: s, session: session, cancel: cancel, key: keys.Leader()}
+	alive, cancel := context.WithCancel(context.WithoutCancel(ctx)) // ctx is the campaign's
+	l := &leadership{s: s, lease: lease, cancel: cancel, done: make(chan struct{}), key: keys.Leader()}
+	go l.keep(alive, time.Duration(seconds)*time.Second)
 	value, err := etcdkv.EncodeRecord(map[string]string{"id": id, "edit": nonce()})
 	if err == nil {
 		l.revision, err = s.kv.Commit(ctx, etcdkv.Txn{If: []etcdkv.Compare{{Key: l.key}}, Puts: []etcdkv.Put{{Key: l.key, Value: value, Lease: lease}}, Confirm: l.key})
@@ -82,14 +75,23 @@ func (s *Store) seize(ctx context.Context, keys etcdkv.Keys, id string) (*leader
 // leadership is a held election key.
 type leadership struct {
 	s        *Store
-	session  *concurrency.Session
+	lease    clientv3.LeaseID
 	cancel   context.CancelFunc
+	done     chan struct{} // closed when the lease is kept no longer
 	key      string
 	revision int64
 }
 
 // Done is closed when the lease is lost or given up.
-func (l *leadership) Done() <-chan struct{} { return l.session.Done() }
+func (l *leadership) Done() <-chan struct{} { return l.done }
+
+// keep renews the lease until it is lost or ctx ends.
+func (l *leadership) keep(ctx context.Context, ttl time.Duration) {
+	defer close(l.done)
+	if err := l.s.kv.Renew(ctx, l.lease, ttl); ctx.Err() == nil {
+		l.s.log.Debug("leadership lost", "key", l.key, "error", err)
+	}
+}
 
 func (l *leadership) ended() bool {
 	select {
@@ -115,13 +117,13 @@ func (l *leadership) Resign(ctx context.Context) error {
 // release stops keeping the lease alive and revokes it. If that fails, the next
 // campaign does it, or it ends by itself.
 func (l *leadership) release(ctx context.Context) error {
-	l.session.Orphan()
 	l.cancel()
-	err := l.s.kv.Revoke(ctx, l.session.Lease())
+	<-l.done
+	err := l.s.kv.Revoke(ctx, l.lease)
 	if err != nil {
 		l.s.leftLock.Lock()
 		defer l.s.leftLock.Unlock()
-		l.s.left = append(l.s.left, l.session.Lease())
+		l.s.left = append(l.s.left, l.lease)
 	}
 	return err
 }

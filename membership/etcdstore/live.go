@@ -306,7 +306,7 @@ func (c *cluster) SetOverlay(ctx context.Context, l membership.Leadership, o mem
 	if err != nil {
 		return err
 	}
-	_, err = c.s.kv.Commit(ctx, etcdkv.Txn{If: []etcdkv.Compare{lead.compare()}, Puts: []etcdkv.Put{{Key: c.keys.Overlay(), Value: value, Lease: lead.session.Lease()}}})
+	_, err = c.s.kv.Commit(ctx, etcdkv.Txn{If: []etcdkv.Compare{lead.compare()}, Puts: []etcdkv.Put{{Key: c.keys.Overlay(), Value: value, Lease: lead.lease}}})
 	if errors.Is(err, etcdkv.ErrConflict) {
 		return fmt.Errorf("etcdstore: health: %w: %w", membership.ErrNotLeader, err)
 	}
