@@ -177,6 +177,10 @@ type NodeEdit struct {
 	// By: verb replace, the id of the new node; Addr, Zone, Label and Weight
 	// are its own there, absent zone and weight those of the old one.
 	By string `json:"by,omitempty"`
+	// Ramp: verbs add, weight, drain and undrain, a duration such as "5m" over
+	// which the keys change owners in steps; absent = at once. "now" makes what is
+	// left of an earlier ramp at once.
+	Ramp string `json:"ramp,omitempty"`
 }
 
 // Verb is what is done to a node.

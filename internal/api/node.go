@@ -1,6 +1,9 @@
 package api
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/shardd/shardd/membership"
 	"github.com/shardd/shardd/topology"
 )
@@ -8,6 +11,27 @@ import (
 // Edit returns the edit that the body of POST nodes/{id}/{verb} asks for. The
 // error is an *Error: fields that the verb does not take, or lacks.
 func (e NodeEdit) Edit(id string, verb Verb) (membership.Edit, error) {
+	edit, err := e.atOnce(id, verb)
+	switch {
+	case err != nil || e.Ramp == "":
+		return edit, err
+	case verb != VerbAdd && verb != VerbWeight && verb != VerbDrain && verb != VerbUndrain:
+		return membership.Edit{}, Errorf(CodeInvalid, "only add, weight, drain and undrain take ramp", "%s takes no field ramp", verb)
+	case e.Ramp == RampNow:
+		edit.EndRamp = true
+		return edit, nil
+	}
+	if edit.Ramp, err = time.ParseDuration(e.Ramp); err != nil || edit.Ramp < membership.MinRamp || edit.Ramp > membership.MaxRamp {
+		return membership.Edit{}, Errorf(CodeInvalid, fmt.Sprintf("give a duration from %v to %v, such as 5m, or %s for at once", membership.MinRamp, membership.MaxRamp, RampNow), "ramp %q", e.Ramp)
+	}
+	return edit, nil
+}
+
+// RampNow as NodeEdit.Ramp makes what is left of a ramp at once.
+const RampNow = "now"
+
+// atOnce is Edit without a ramp.
+func (e NodeEdit) atOnce(id string, verb Verb) (membership.Edit, error) {
 	if e.By != "" && verb != VerbReplace {
 		return membership.Edit{}, Errorf(CodeInvalid, "only replace takes by", "%s takes no field by", verb)
 	}

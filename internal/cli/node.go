@@ -38,6 +38,7 @@ func (a *app) nodeAddCommand() *cobra.Command {
 	f.StringVar(&node.Zone, "zone", "", "failure domain")
 	f.StringVar(&node.Label, "label", "", "what a foreign system hashes in place of the address")
 	f.StringVar(&weight, "weight", "1", "share relative to the other nodes, 0 to 1000000; 0 = owns nothing")
+	rampFlag(cmd, &node)
 	edit.register(cmd)
 	return cmd
 }
@@ -54,13 +55,15 @@ func (a *app) nodeRemoveCommand() *cobra.Command {
 
 func (a *app) nodeWeightCommand() *cobra.Command {
 	var edit editFlags
+	var node api.NodeEdit
 	cmd := &cobra.Command{Use: "weight ID WEIGHT", Short: "Set a node's weight; 0 = it owns nothing", Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w, err := parseWeight("weight", args[1])
 			if err != nil {
 				return err
 			}
-			return a.editNode(cmd, args[0], api.VerbWeight, api.NodeEdit{Weight: &w}, edit)
+			node.Weight = &w
+			return a.editNode(cmd, args[0], api.VerbWeight, node, edit)
 		}}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		// A negative weight looks like a flag.
@@ -71,8 +74,15 @@ func (a *app) nodeWeightCommand() *cobra.Command {
 		}
 		return err
 	})
+	rampFlag(cmd, &node)
 	edit.register(cmd)
 	return cmd
+}
+
+// rampFlag registers the flag of verbs whose change of owners can be made in
+// steps.
+func rampFlag(cmd *cobra.Command, node *api.NodeEdit) {
+	cmd.Flags().StringVar(&node.Ramp, "ramp", "", "let the keys change owners in 16 steps over this time, such as 5m; now = make what is left of a ramp at once")
 }
 
 func parseWeight(what, text string) (uint32, error) {
@@ -105,10 +115,14 @@ func (a *app) editNode(cmd *cobra.Command, id string, verb api.Verb, node api.No
 
 func (a *app) nodePlainCommand(name string, verb api.Verb, short string) *cobra.Command {
 	var edit editFlags
+	var node api.NodeEdit
 	cmd := &cobra.Command{Use: name + " ID", Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.editNode(cmd, args[0], verb, api.NodeEdit{}, edit)
+			return a.editNode(cmd, args[0], verb, node, edit)
 		}}
+	if verb != api.VerbForget {
+		rampFlag(cmd, &node)
+	}
 	edit.register(cmd)
 	return cmd
 }
