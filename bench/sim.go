@@ -22,6 +22,7 @@ type simFlags struct {
 	env    experiment.Env
 	format string
 	plot   string
+	docs   string
 }
 
 func newSim() *cobra.Command {
@@ -43,6 +44,7 @@ figure is not as expected. The same seed gives the same output.`,
 	p := c.PersistentFlags()
 	p.StringVarP(&f.format, "output", "o", experiment.Table, "form of the output: table, json or csv")
 	p.StringVar(&f.plot, "plot", "", "directory to draw plots into, as SVG and PNG")
+	p.StringVar(&f.docs, "docs", "", "directory of the pages whose blocks to write, docs/algorithms")
 	p.BoolVar(&f.env.Quick, "quick", false, "shorter runs, with twice the tolerance")
 	p.Uint64Var(&f.env.Seed, "seed", 1, "seed of the first run")
 	p.IntVar(&f.env.Workers, "workers", 0, "runs at once; 0 = as many as there are processors")
@@ -117,6 +119,11 @@ func (f *simFlags) play(c *cobra.Command, list []*experiment.Experiment) error {
 			return err
 		}
 		rows = append(rows, part...)
+		if f.docs != "" {
+			if err := document(f.docs, x, part); err != nil {
+				return err
+			}
+		}
 		if x.Plot != nil {
 			for name, p := range x.Plot(part) {
 				pictures[name] = p

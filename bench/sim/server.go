@@ -69,7 +69,7 @@ func (s *Sim) arrive(i int32, r *request) {
 	if s.cfg.Arrived != nil {
 		r.token = s.cfg.Arrived(int(r.server))
 	}
-	work := 0.0
+	var work float64
 	if s.cfg.Work != nil {
 		work = s.cfg.Work(int(r.server), int(v.load), s.work)
 	} else {

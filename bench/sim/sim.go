@@ -116,7 +116,7 @@ func (s *Sim) schedule(at int64, kind, arg uint32) uint32 {
 }
 
 func (s *Sim) gap() int64 {
-	gap := 0.0
+	var gap float64
 	if s.cfg.Gap == nil {
 		gap = s.arrivals.Exp()
 	} else {

@@ -12,7 +12,7 @@ import (
 // tenth of the work, so it should go back there, but not into a long queue.
 func affinity() *Experiment {
 	return &Experiment{
-		Name: "affinity", Short: "prefixes that are cheap where they were served before: hits and waits by load bound",
+		Name: "affinity", Page: "keyed-load.md", Short: "prefixes that are cheap where they were served before: hits and waits by load bound",
 		Uses:     []string{"n", "c", "seeds", "units"},
 		Defaults: Params{N: []int{16}, C: []float64{1.1, 1.25, 1.5, 2}, Seeds: 3, Units: 4000},
 		Run:      runAffinity,

@@ -15,7 +15,7 @@ import (
 // demand is above the allotment.
 func antagonist() *Experiment {
 	return &Experiment{
-		Name: "antagonist", Short: "100 servers allotted 40 % of a machine, demand 1.1 of that, two of them cannot burst",
+		Name: "antagonist", Page: "policies-latency.md", Short: "100 servers allotted 40 % of a machine, demand 1.1 of that, two of them cannot burst",
 		Uses:     []string{"m", "seeds"},
 		Defaults: Params{M: []int{100}, Seeds: 3},
 		Run:      runAntagonist,

@@ -11,7 +11,7 @@ import (
 // bins: n balls into n bins, one at a time.
 func bins() *Experiment {
 	return &Experiment{
-		Name: "bins", Short: "n balls into n bins: the fullest bin",
+		Name: "bins", Page: "policies-load.md", Short: "n balls into n bins: the fullest bin",
 		Uses: []string{"n", "policies", "seeds"},
 		Defaults: Params{
 			N: []int{1000, 10000, 100000, 1000000}, Seeds: 5,
@@ -78,7 +78,7 @@ func binsChecks(policy string, n int) []Check {
 // twoHosts: two nodes, one of them with one request more; draws with replacement.
 func twoHosts() *Experiment {
 	return &Experiment{
-		Name: "two-hosts", Short: "two choices with replacement among two nodes: share of the busier one",
+		Name: "two-hosts", Page: "policies-load.md", Short: "two choices with replacement among two nodes: share of the busier one",
 		Defaults: Params{},
 		Run:      runTwoHosts,
 	}

@@ -14,7 +14,7 @@ import (
 // client sees.
 func boundedLoad() *Experiment {
 	return &Experiment{
-		Name: "bounded", Short: "bounded load with one client and with many, by what the clients see",
+		Name: "bounded", Page: "keyed-load.md", Short: "bounded load with one client and with many, by what the clients see",
 		Uses:     []string{"n", "m", "c", "seeds", "units"},
 		Defaults: Params{N: []int{20}, M: []int{1, 100}, C: []float64{1.1, 1.25, 1.5, 2}, Seeds: 5, Units: 40},
 		Run:      runBoundedLoad,

@@ -13,7 +13,7 @@ import (
 // by window.
 func cacheFleet() *Experiment {
 	return &Experiment{
-		Name: "cachefleet", Short: "hit rate through add, remove, replace, restarts and returns of cache nodes",
+		Name: "cachefleet", Page: "fleet-changes.md", Short: "hit rate through add, remove, replace, restarts and returns of cache nodes",
 		Uses:     []string{"n", "seeds"},
 		Defaults: Params{N: []int{20}, Seeds: 3},
 		Run:      runCacheFleet,

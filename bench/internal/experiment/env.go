@@ -53,6 +53,9 @@ type Experiment struct {
 	// Run plays it and returns the rows, with checks where the set-up is that of
 	// the expected values.
 	Run func(ctx context.Context, e *Env) ([]Row, error)
+	// Page is the page of docs/algorithms that has the rows, in the block "sim:" and
+	// the name.
+	Page string
 	// Plot draws what the rows show; nil is nothing to draw.
 	Plot func(rows []Row) map[string]Picture
 }
@@ -131,12 +134,6 @@ func (e *Env) check() error {
 		return fmt.Errorf("%w: %d seeds: want 1 to 10,000", ErrParam, e.Seeds)
 	}
 	return nil
-}
-
-// standard tells whether what is fixed in all rows has the set-up's values, so
-// that its expected values hold.
-func (e *Env) standard() bool {
-	return slices.Equal(e.N, e.defaults.N)
 }
 
 // window returns the length of a run in units; quick is that of quick runs, 0 is

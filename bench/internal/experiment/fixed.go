@@ -12,7 +12,7 @@ import (
 // fixed: the supermarket model at its fixed point.
 func fixed() *Experiment {
 	return &Experiment{
-		Name: "fixed", Short: "supermarket model: shares of servers with i requests or more",
+		Name: "fixed", Page: "policies-load.md", Short: "supermarket model: shares of servers with i requests or more",
 		Uses:     []string{"n", "lambda", "seeds", "units", "from-empty"},
 		Defaults: Params{N: []int{1000}, Lambda: []float64{.9}, Seeds: 3, Units: 5000},
 		Run:      runFixed,

@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/shardd/shardd/balance"
@@ -195,12 +194,4 @@ func (b *board) copyEvery(s *sim.Sim, period time.Duration) {
 			b.shown[i] = float64(s.Load(i))
 		}
 	})
-}
-
-// among returns those of list that are in known, or all if list is empty.
-func among(list, known []string) []string {
-	if len(list) == 0 {
-		return known
-	}
-	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return !slices.Contains(known, s) })
 }

@@ -13,7 +13,7 @@ import (
 // formulas prints the supermarket model's mean, its limit, and Erlang's tables.
 func formulas() *Experiment {
 	return &Experiment{
-		Name: "formulas", Short: "supermarket model and M/M/c by formula",
+		Name: "formulas", Page: "policies-load.md", Short: "supermarket model and M/M/c by formula",
 		Uses:     []string{"lambda"},
 		Defaults: Params{Lambda: []float64{.5, .7, .8, .9, .95, .99, .999, .9999, .999999}},
 		Run:      runFormulas,
@@ -52,7 +52,7 @@ func runFormulas(_ context.Context, e *Env) ([]Row, error) {
 // queueing: M/M/c by Erlang C, S = 10 ms.
 func queueing() *Experiment {
 	return &Experiment{
-		Name: "queueing", Short: "waits of M/M/c by utilisation and servers, and the utilisation that a target allows",
+		Name: "queueing", Page: "capacity.md", Short: "waits of M/M/c by utilisation and servers, and the utilisation that a target allows",
 		Defaults: Params{},
 		Run:      runQueueing,
 		Plot:     plotQueueing,

@@ -13,7 +13,7 @@ import (
 // that takes the replica with fewer requests in flight of two.
 func hotKeys() *Experiment {
 	return &Experiment{
-		Name: "hotkeys", Short: "hot keys with 1, 2, 4 and 8 replicas: the busiest node, and waits",
+		Name: "hotkeys", Page: "keyed-load.md", Short: "hot keys with 1, 2, 4 and 8 replicas: the busiest node, and waits",
 		Uses:     []string{"n", "m", "seeds", "units"},
 		Defaults: Params{N: []int{50}, M: []int{1, 20}, Seeds: 3, Units: 2000},
 		Run:      runHotKeys,

@@ -11,7 +11,7 @@ import (
 // places at 20 s.
 func locality() *Experiment {
 	return &Experiment{
-		Name: "lalb", Short: "50 threads on servers of 1, 2 and 3 ms, reversed at 20 s",
+		Name: "lalb", Page: "policies-latency.md", Short: "50 threads on servers of 1, 2 and 3 ms, reversed at 20 s",
 		Uses:     []string{"policies", "seeds"},
 		Defaults: Params{Seeds: 5, Policies: []string{"lalb", "rr", "random", "p2c", "pewma"}},
 		Run:      runLocality,
@@ -111,7 +111,7 @@ func localityMetrics(picks [][3]int) []Metric {
 // localityCurve: two servers whose latency rises with their load.
 func localityCurve() *Experiment {
 	return &Experiment{
-		Name: "lalb-curve", Short: "two servers of 30 and 60 ms that slow down over 30 requests at a time",
+		Name: "lalb-curve", Page: "policies-latency.md", Short: "two servers of 30 and 60 ms that slow down over 30 requests at a time",
 		Uses:     []string{"seeds"},
 		Defaults: Params{Seeds: 3},
 		Run:      runLocalityCurve,

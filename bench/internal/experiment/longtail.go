@@ -13,7 +13,7 @@ import (
 // times as long as the others; how long do requests wait?
 func longtail() *Experiment {
 	return &Experiment{
-		Name: "longtail", Short: "one request in twenty is ten times as long: waits on eight servers",
+		Name: "longtail", Page: "policies-load.md", Short: "one request in twenty is ten times as long: waits on eight servers",
 		Uses: []string{"policies", "seeds"},
 		Defaults: Params{
 			Seeds: 41, Policies: []string{"rr", "random", "least", "p2c-repl"},

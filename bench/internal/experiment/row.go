@@ -47,8 +47,9 @@ type Kind uint8
 const (
 	// Near is within Tolerance of Expected.
 	Near Kind = iota
-	// AtLeast is not below Expected, AtMost not above.
+	// AtLeast is not below Expected.
 	AtLeast
+	// AtMost is not above Expected.
 	AtMost
 )
 

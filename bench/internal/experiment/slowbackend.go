@@ -11,7 +11,7 @@ import (
 // minute; what share of the requests is answered within a second?
 func slowBackend() *Experiment {
 	return &Experiment{
-		Name: "slow-backend", Short: "one of 11 backends takes 2 s for 30 of 60 s: requests answered within 1 s",
+		Name: "slow-backend", Page: "policies-latency.md", Short: "one of 11 backends takes 2 s for 30 of 60 s: requests answered within 1 s",
 		Uses: []string{"tau", "policies", "seeds"},
 		Defaults: Params{
 			Tau: []float64{10}, Seeds: 9,
