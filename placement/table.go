@@ -108,7 +108,7 @@ func (t *Table) Locate(h uint64) int { return t.locate(h) }
 
 // Owner returns the index of the node that owns key, or ErrNoNodes.
 func (t *Table) Owner(key string) (int, error) {
-	i := -1
+	var i int
 	if t.kind == kindKeyed {
 		i = t.foreign.Keyed.LocateKey(key)
 	} else {
@@ -165,5 +165,3 @@ func (t *Table) Digest() topology.Digest { return t.digest }
 // copies is the number of nodes that hold a key: Spec.Replicas while there are
 // as many owners.
 func (t *Table) copies() int { return min(t.replicas, t.owners) }
-
-func (t *Table) algorithm() topology.Algorithm { return t.topo.Spec().Algorithm }
