@@ -160,3 +160,49 @@ func TestOverlayOff(t *testing.T) {
 	c.SetHealth("node-002", false)
 	wantAround(t, c, "own word", false, "node-002")
 }
+
+// TestWeight06 is field case weight-06, the part of the client: one that runs all
+// the time and one that starts later route alike at the same version, and a node
+// that recovers from a failure of its health has the weight that it had.
+func TestWeight06(t *testing.T) {
+	weights := func(w ...uint32) []topology.Node {
+		list := nodes(len(w))
+		for i := range list {
+			list[i].Weight = w[i]
+		}
+		return list
+	}
+	a, fa := start(t)
+	l := newLine(t)
+	mustGive(t, fa, l.ring(weights(1, 1, 1)...))
+	last := l.ring(weights(2, 3, 4)...)
+	mustGive(t, fa, last)
+	b, fb := start(t)
+	mustGive(t, fb, last)
+	const keys = 20_000
+	routes := func(c *sdk.Client) (to [keys]string) {
+		for i := range to {
+			r, err := c.Route(fmt.Sprint("key-", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			to[i] = r.ID()
+		}
+		return to
+	}
+	before := routes(a)
+	if before != routes(b) {
+		t.Error("a client that ran all the time and a new one route keys apart")
+	}
+	fa.health("node-001")
+	without := routes(a)
+	fa.health()
+	if routes(a) != before {
+		t.Error("a node that recovered has not its keys as before")
+	}
+	for i, to := range without {
+		if to == "node-001" || before[i] != "node-001" && to != before[i] {
+			t.Fatalf("key %d went to %s with node-001 bad, to %s before", i, to, before[i])
+		}
+	}
+}

@@ -249,6 +249,43 @@ func TestFollowSilent(t *testing.T) {
 	})
 }
 
+// TestFollowDoubted: the stream after a silent one may be on the same frozen
+// member; until it tells something the polls behind it are quicker.
+func TestFollowDoubted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFake()
+		e.put("k", "1")
+		var f follower
+		defer f.run(t, e, key("k"))()
+		f.want(t, "first", "1")
+		e.set(func() { e.silent = true })
+		e.put("k", "2")
+		time.Sleep(poll + time.Second)
+		if got := f.take(); !strings.HasPrefix(got, "2") {
+			t.Fatalf("the poll found %q", got)
+		}
+		for _, v := range []string{"3", "4"} { // every new stream is silent, too
+			e.put("k", v)
+			time.Sleep(1500 * time.Millisecond)
+			if got := f.take(); !strings.Contains(got, v) {
+				t.Errorf("%s is not found: %q", v, got)
+			}
+		}
+		e.set(func() { e.silent = false })
+		time.Sleep(2 * time.Second)
+		e.put("k", "5") // may be on a stream opened while all were silent
+		time.Sleep(1500 * time.Millisecond)
+		f.take()
+		e.put("k", "6")
+		e.put("k", "7")
+		before, _ := e.counts()
+		time.Sleep(20 * time.Second)
+		if after, _ := e.counts(); after-before > 6 {
+			t.Errorf("%d readings in 20 s behind a stream that tells", after-before)
+		}
+	})
+}
+
 // TestFollowWentBack: after a restore the watch stays silent until the old
 // revision is reached; the poll sees the lower one. Also where the revision of
 // the backup is above that at which the watch began.

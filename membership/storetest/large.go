@@ -33,7 +33,7 @@ func labelled(cluster string, nodes, label int) topology.Declared {
 	return d
 }
 
-// testSizes: clusters far beyond one request publish, are read back and seen by
+// testSizes (field case watch-08): clusters far beyond one request publish, are read back and seen by
 // watchers whole.
 func testSizes(t *testing.T, s *suite) {
 	slots := declared("slots", 1000)
