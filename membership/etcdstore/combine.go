@@ -54,10 +54,16 @@ func (c *cluster) Declare(ctx context.Context, e membership.Edit) (membership.St
 		return w.state, w.err
 	case <-grace.C:
 	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return membership.State{}, fmt.Errorf("etcdstore: declare: %w: no answer from etcd in time; the edit may have been made: %w", membership.ErrUnreachable, ctx.Err())
+	return membership.State{}, unanswered(ctx.Err())
+}
+
+// unanswered is the error of an editor whose context ended with err before etcd
+// answered.
+func unanswered(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("etcdstore: declare: %w: no answer from etcd in time; the edit may have been made: %w", membership.ErrUnreachable, err)
 	}
-	return membership.State{}, fmt.Errorf("etcdstore: declare: %w", ctx.Err())
+	return fmt.Errorf("etcdstore: declare: %w", err)
 }
 
 // enqueue lets w wait, and starts the writer of this cluster if there is none.
@@ -218,8 +224,14 @@ func answerAll(batch []*waiting, results []result) {
 	}
 }
 
+// failAll answers all with err; an editor whose own time was up, which is why the
+// batch was given up, is told that.
 func failAll(batch []*waiting, err error) {
 	for _, w := range batch {
+		if own := w.ctx.Err(); own != nil && errors.Is(err, context.Canceled) {
+			w.answer(membership.State{}, unanswered(own))
+			continue
+		}
 		w.answer(membership.State{}, translate("declare", err))
 	}
 }
