@@ -187,7 +187,7 @@ func (t *Table) locateBeyond(h uint64) int {
 			return int(o) - 1
 		}
 	}
-	return t.heaviest(h, nil)
+	return t.heaviest(h, func(int) bool { return true })
 }
 
 // again returns the hash for a key's next draw.
@@ -242,7 +242,7 @@ func (t *Table) AppendReplicas(dst []int, h uint64, n int) []int {
 		return t.appendByWeight(dst, base, h, n)
 	}
 	for len(dst)-base < n {
-		dst = append(dst, t.heaviest(h, dst[base:]))
+		dst = append(dst, t.heaviest(h, func(o int) bool { return !slices.Contains(dst[base:], o) }))
 	}
 	return dst
 }
@@ -255,13 +255,13 @@ func score(h uint64, bucket uint32) uint64 {
 	return splitmix.Mix(h ^ splitmix.Mix((uint64(bucket)+1)*splitmix.Golden))
 }
 
-// heaviest returns the owner, none of except, of the live bucket with the
-// highest score, ties to the lower bucket. It looks at the buckets of the
-// others only: who has not been drawn by then has few.
-func (t *Table) heaviest(h uint64, except []int) int {
+// heaviest returns the owner, of those that are ok, of the live bucket with the
+// highest score, ties to the lower bucket; -1 if there is none. It looks at the
+// buckets of those only: who has not been drawn by then has few.
+func (t *Table) heaviest(h uint64, ok func(node int) bool) int {
 	best, bucket, most := -1, uint32(0), uint64(0)
 	for o := range t.nodes {
-		if slices.Contains(except, o) {
+		if len(t.of(o)) == 0 || !ok(o) {
 			continue
 		}
 		for _, b := range t.of(o) {
@@ -271,6 +271,22 @@ func (t *Table) heaviest(h uint64, except []int) int {
 		}
 	}
 	return best
+}
+
+// First returns the first node of h's preference order for which ok, -1 if there
+// is none. ok may be asked about one node more than once. It allocates nothing.
+func (t *Table) First(h uint64, ok func(node int) bool) int {
+	if t.owners == 0 {
+		return -1
+	}
+	k := h
+	for range Draws {
+		if o := int(t.owner[t.draw(k)]) - 1; o >= 0 && ok(o) {
+			return o
+		}
+		k = again(k)
+	}
+	return t.heaviest(h, ok)
 }
 
 // appendByWeight is the completion for many replicas: it ranks all nodes.

@@ -177,3 +177,23 @@ func (t *Table) appendMany(dst []int, e, n, steps int) []int {
 	}
 	return dst
 }
+
+// First returns the first node of h's preference order for which ok, -1 if there
+// is none. ok may be asked about one node more than once, and about nodes that own
+// nothing. It allocates nothing but what AppendReplicas may.
+func (t *Table) First(h uint64, ok func(node int) bool) int {
+	if t.live == 0 {
+		return -1
+	}
+	from, _ := bits.Mul64(h, uint64(len(t.owners)))
+	e := int(from)
+	for range min(nearest.Patience(t.live), len(t.owners)) {
+		if o := int(t.owners[e]) - 1; ok(o) {
+			return o
+		}
+		if e++; e == len(t.owners) {
+			e = 0
+		}
+	}
+	return t.nearest.First(int(from), t.owners, 1, t.nodes, ok)
+}

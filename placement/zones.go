@@ -94,5 +94,10 @@ func (t *Table) spread(dst []int, h uint64, n int) []int {
 		if t.zoning.arrange(dst[base:], apart) || m >= t.owners {
 			return dst[:min(len(dst), base+n)]
 		}
+		if n == apart {
+			if list, ok := t.apart(dst[:base], h, n); ok {
+				return list
+			}
+		}
 	}
 }

@@ -87,3 +87,26 @@ func (s score) compare(t score) int {
 	}
 	return 0
 }
+
+// First returns the first node of h's preference order for which ok, -1 if there
+// is none. O(N); it allocates nothing.
+func (t *HRW) First(h uint64, ok func(node int) bool) int {
+	g := multiplier(h)
+	best := score{index: -1}
+	for i := range t.classes {
+		c := &t.classes[i]
+		least, at := uint64(math.MaxUint64), -1
+		for j, sd := range c.seeds {
+			if d := draw(sd, h, g, uint64(j)); (at < 0 || d < least) && ok(int(c.index[j])) {
+				least, at = d, j
+			}
+		}
+		if at < 0 {
+			continue
+		}
+		if s := (score{expo(least >> 16), c.weight, int(c.index[at])}); best.index < 0 || s.less(best) {
+			best = s
+		}
+	}
+	return best.index
+}

@@ -83,6 +83,13 @@ func (t *Table) AppendReplicas(dst []int, h uint64, n int) []int {
 	return t.hrw.AppendReplicas(dst, slotHash(s), n)
 }
 
+// First returns the first node of the preference order of h's slot for which ok,
+// -1 if there is none; see HRW.First.
+func (t *Table) First(h uint64, ok func(node int) bool) int {
+	s, _ := bits.Mul64(h, uint64(len(t.owner)))
+	return t.hrw.First(slotHash(s), ok)
+}
+
 // Update returns the table that NewTable(ids, weights, t.Slots()) returns, and t
 // stays as it is. Only the slots of nodes that are gone or lighter are decided
 // anew; for the others nodes that are new or heavier compete with the owner. One

@@ -69,3 +69,24 @@ func (r *Ring) appendMany(dst []int, at, n, steps int) []int {
 	}
 	return dst
 }
+
+// First returns the first node of h's preference order for which ok, -1 if there
+// is none. ok may be asked about one node more than once, and about nodes that own
+// nothing. It allocates nothing but what AppendReplicas may.
+func (r *Ring) First(h uint64, ok func(node int) bool) int {
+	if r.owners == 0 {
+		return -1
+	}
+	i, _ := bits.Mul64(h, uint64(len(r.lines)))
+	from := r.first(h, i)
+	at := from
+	for range min(nearest.Patience(r.owners), len(r.owner)) {
+		if o := int(r.owner[at]); ok(o) {
+			return o
+		}
+		if at++; at == len(r.owner) {
+			at = 0
+		}
+	}
+	return r.nearest.First(from, r.owner, 0, r.nodes, ok)
+}

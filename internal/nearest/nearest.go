@@ -107,3 +107,20 @@ func (x *Index) sort(circle []uint16, shift, owners int) {
 		next[k]++
 	}
 }
+
+// First returns the owner for which ok whose next place from at on is nearest, -1
+// if there is none: the rest of a walk in which nobody was ok. The arguments are
+// those of Append. O(owners) and a binary search for each that is ok.
+func (x *Index) First(at int, circle []uint16, shift, owners int, ok func(owner int) bool) int {
+	x.once.Do(func() { x.sort(circle, shift, owners) })
+	best, least := -1, 0
+	for o := range owners {
+		if !ok(o) {
+			continue
+		}
+		if d := x.distance(o, at); d >= 0 && (best < 0 || d < least) {
+			best, least = o, d
+		}
+	}
+	return best
+}
