@@ -18,7 +18,7 @@ type Comparison struct {
 
 // Row is one algorithm of a Comparison.
 type Row struct {
-	// Algorithm is a native algorithm, or Modulo.
+	// Algorithm is a native algorithm, a foreign mode of the two sides, or Modulo.
 	Algorithm string `json:"algorithm"`
 	// Movement is nil where the algorithm refuses the change; see Note.
 	Movement *placement.Summary `json:"movement"`
@@ -44,7 +44,11 @@ const Modulo = "modulo"
 // last row is a warning: hash(key) mod nodes, which many systems begin with.
 func Compare(from, to Side) (*Comparison, error) {
 	c := &Comparison{From: from.String(), To: to.String()}
-	for _, a := range topology.Algorithms() {
+	algorithms := topology.Algorithms()
+	if isForeign(from) || isForeign(to) { // the row of the foreign mapping comes first
+		algorithms = append([]topology.Algorithm{topology.Compat}, algorithms...)
+	}
+	for _, a := range algorithms {
 		row, err := compareRow(from.Table, to.Table, a)
 		if err != nil {
 			return nil, err
@@ -54,6 +58,8 @@ func Compare(from, to Side) (*Comparison, error) {
 	c.Rows = append(c.Rows, moduloRow(from.Table.Topology(), to.Table.Topology()))
 	return c, nil
 }
+
+func isForeign(s Side) bool { return s.Table.Topology().Spec().Algorithm == topology.Compat }
 
 func compareRow(from, to *placement.Table, a topology.Algorithm) (Row, error) {
 	row := Row{Algorithm: string(a)}
@@ -69,6 +75,9 @@ func compareRow(from, to *placement.Table, a topology.Algorithm) (Row, error) {
 	row.Movement = &report.Summary
 	row.PeakBefore, row.PeakAfter = before.Peak(), after.Peak()
 	row.Planned = before == from && after == to
+	if a == topology.Compat {
+		row.Algorithm = after.Topology().Spec().Name()
+	}
 	return row, nil
 }
 
@@ -96,6 +105,10 @@ func under(from, to *placement.Table, a topology.Algorithm) (before, after *plac
 func with(spec, other topology.Spec, a topology.Algorithm) topology.Spec {
 	if spec.Algorithm == a {
 		return spec
+	}
+	if a == topology.Compat {
+		other.Replicas, other.ZoneAware, other.BoundedLoad = spec.Replicas, spec.ZoneAware, spec.BoundedLoad
+		return other
 	}
 	if other.Algorithm == a {
 		other.KeyHash, other.HashTag, other.Replicas = spec.KeyHash, spec.HashTag, spec.Replicas

@@ -297,14 +297,15 @@ func haproxyIDs(nodes []topology.Node) []numbered {
 		}
 		next := 1
 		for i := from; i < len(out); i++ {
-			if out[i].id != 0 {
-				continue
+			next = max(next, int(out[i].node.Position))
+			if out[i].id == 0 {
+				for used[next] {
+					next++
+				}
+				out[i].id = next
+				used[next] = true
 			}
-			for next = max(next, int(out[i].node.Position)); used[next]; {
-				next++
-			}
-			out[i].id = next
-			used[next] = true
+			next++
 		}
 	}
 	return out
