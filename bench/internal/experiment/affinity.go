@@ -21,7 +21,7 @@ func affinity() *Experiment {
 
 const (
 	prefixes    = 4000
-	prefixSkew  = .9
+	prefixSkew  = 1.05
 	prefixesHot = 600 // that a server remembers
 	hitWork     = .1  // of a miss
 	affinityAll = .35 // utilisation if every request were a hit, by hitWork
