@@ -52,8 +52,8 @@ var sideways = map[string][]string{
 
 // trees that may import a foreign module path prefix; everyone else may not.
 var allowed = map[string][]string{
-	"go.etcd.io/etcd/client": {"internal/etcdkv", "membership/etcdstore", "sdk/etcdsource", "internal/embedetcd"},
-	"go.etcd.io/etcd/api":    {"internal/etcdkv", "membership/etcdstore", "sdk/etcdsource", "internal/embedetcd"},
+	"go.etcd.io/etcd/client": {"internal/etcdkv", "membership/etcdstore", "sdk/etcdsource", "sdk/owner/etcdlease", "internal/embedetcd"},
+	"go.etcd.io/etcd/api":    {"internal/etcdkv", "membership/etcdstore", "sdk/etcdsource", "sdk/owner/etcdlease", "internal/embedetcd"},
 	"go.etcd.io/etcd/server": {"internal/embedetcd"},
 	"github.com/prometheus/": {"internal/server", "internal/cli", "sdk/sdkprom"},
 	"go.opentelemetry.io/":   {"internal/server", "sdk/sdkotel"},

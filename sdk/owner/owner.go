@@ -330,6 +330,9 @@ func (o *Owner) acquire(ctx context.Context, l Lease, v *view) (behind bool, err
 		return true, nil // nobody has let go of anything since
 	}
 	next := v.with(contests, fenceOf(v.ref().Version.Epoch, revision))
+	if next == v {
+		return true, nil
+	}
 	if o.cfg.OnAcquired != nil {
 		o.cfg.OnAcquired(Transfer{Version: v.ref().Version, Fence: next.fence, Has: func(key string) bool {
 			h := v.table.Hash(key)

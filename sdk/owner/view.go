@@ -52,12 +52,18 @@ func (v *view) alone() *view {
 	return &a
 }
 
-// with returns v after a reading.
+// with returns v after a reading. What v holds already stays held: a node that shows up
+// with an old version later sees this node's record, and acquires nothing by it.
 func (v *view) with(contests []contest, fence uint64) *view {
 	n := *v
 	n.acquired, n.contests, n.fence = true, contests, fence
-	if n.whole() {
+	switch {
+	case n.whole():
 		n.base, n.depth = nil, 0
+	case v.acquired && v.depth+1 >= maxDepth:
+		return v // too many steps by halves: the next is whole
+	case v.acquired:
+		n.base, n.depth = v, v.depth+1
 	}
 	return &n
 }
