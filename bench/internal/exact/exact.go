@@ -28,6 +28,8 @@ func Blocks() []Block {
 	return []Block{
 		{"ring.md", "balance", false, RingBalance},
 		{"ring.md", "names", true, RingNames},
+		{"ring.md", "paper", true, RingPaper},
+		{"keyed-load.md", "probes", true, BoundedProbes},
 		{"ring.md", "movement", true, movement(ringSpecs())},
 		{"jump.md", "balance", true, JumpBalance},
 		{"jump.md", "steps", true, JumpSteps},

@@ -77,15 +77,24 @@ func nameSpreads(n, v int) (cvs, peaks []float64, err error) {
 
 // ringSpread adds up the arcs, in units of 2^-64 of the key space.
 func ringSpread(ids []string, v int) (shares.Spread, error) {
-	r, err := ring.New(ids, ones(len(ids)), uint32(v))
+	owned, err := ringShares(ids, v)
 	if err != nil {
 		return shares.Spread{}, err
+	}
+	return shares.Of(owned), nil
+}
+
+// ringShares returns each node's share of the ring; 1 is the mean.
+func ringShares(ids []string, v int) ([]float64, error) {
+	r, err := ring.New(ids, ones(len(ids)), uint32(v))
+	if err != nil {
+		return nil, err
 	}
 	owned := make([]float64, len(ids))
 	last, _ := r.Point(r.NumPoints() - 1)
 	for place, owner := range r.Points() {
-		owned[owner] += float64(place - last) // wraps at the first point
+		owned[owner] += float64(place-last) / (1 << 64) * float64(len(ids)) // wraps at the first point
 		last = place
 	}
-	return shares.Of(owned), nil
+	return owned, nil
 }
