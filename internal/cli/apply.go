@@ -116,10 +116,6 @@ func movementTo(t *topology.Topology, d topology.Declared) (placement.Report, er
 	return placement.Movement(from, to)
 }
 
-func (a *app) readClusterFile(name string) (topology.Declared, error) {
-	return a.readDeclaration(name, false)
-}
-
 // readDeclaration reads a cluster file, with nodes unless empty allows none.
 func (a *app) readDeclaration(name string, empty bool) (topology.Declared, error) {
 	b, err := a.readFile(name)

@@ -29,7 +29,7 @@ type exportFlags struct {
 func (a *app) exportCommand() *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{Use: "export --format FORMAT", Short: "Write the mapping as another system's configuration", Args: cobra.NoArgs,
-		Long: "export writes the newest version, or --file, as another system's configuration. Formats:\n" + foreign.Names(foreign.Writable()) + ".\nA mapping that the target does not compute is refused, with what can be done. What is written\nis read back and compared first, where import knows the format. mcrouter: nodes only, for its\nhash is its own; redis-cli: the commands that give masters their slots.\n\nWith --watch the file follows the cluster: it is written beside --out, checked, and moved into\nplace, only when its contents change; then --exec runs, without a shell: its words are split at\nblanks, quotes keep them together. It has $SHARDD_FILE, $SHARDD_CLUSTER and $SHARDD_VERSION. A\ncommand that fails is tried again until it succeeds. A version that cannot be exported leaves\nthe file as it is.",
+		Long: "export writes the newest version, or --file, as another system's configuration. Formats:\n" + foreign.Names(foreign.Writable()) + ".\nA mapping that the target does not compute is refused, with what can be done. What is written\nis read back and compared first, where import knows the format. mcrouter: nodes only, for its\nhash is its own; redis-cli: the commands that give masters their slots.\n\nWith --watch the file follows the cluster: it is written beside --out, checked, and moved into\nplace, only when its contents change; then --exec runs, without a shell: its words are split at\nblanks, quotes keep them together. It has $SHARDD_FILE, $SHARDD_CLUSTER and $SHARDD_VERSION. A\ncommand that fails is tried again until it succeeds. Each change that is done is a line of\nstandard output: version, tab, file. A version that cannot be exported leaves\nthe file as it is.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.export(cmd, f) }}
 	fl := cmd.Flags()
 	fl.StringVar(&f.format, "format", "", "format: "+foreign.Names(foreign.Writable()))
@@ -81,6 +81,7 @@ type exporter struct {
 	command []string // run after each change; empty = none
 	timeout time.Duration
 	due     bool // the command has not succeeded since the last change
+	fresh   bool // the file has changed and nobody was told
 }
 
 func (a *app) exporter(f exportFlags) (*exporter, error) {
@@ -147,7 +148,7 @@ func (k *exporter) write(table *placement.Table) error {
 	if err := os.Rename(temp, k.out); err != nil {
 		return err
 	}
-	k.due = len(k.command) > 0
+	k.due, k.fresh = len(k.command) > 0, true
 	k.app.talk("%s: written for version %s", k.out, table.Topology().Version())
 	return syncDir(filepath.Dir(k.out))
 }

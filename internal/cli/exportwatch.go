@@ -64,7 +64,12 @@ func (k *exporter) step(ctx context.Context, table *placement.Table, log hclog.L
 		log.Error("the command failed and is tried again", "command", k.command[0], "version", version, "error", err)
 		return err
 	}
-	return nil
+	if !k.fresh || ctx.Err() != nil {
+		return nil
+	}
+	k.fresh = false
+	fmt.Fprintf(k.app.out, "%s\t%s\n", version, k.out)
+	return writeError(k.app.out.Flush())
 }
 
 // splitCommand splits at blanks; quotes of either kind keep words together, a

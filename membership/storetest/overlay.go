@@ -23,7 +23,10 @@ func testOverlay(t *testing.T, s *suite) {
 	go func() {
 		ended <- other.Watch(ctx, func(state membership.State) error { seen <- state.Overlay; return nil })
 	}()
-	defer func() { cancel(); <-ended }()
+	defer func() {
+		cancel()
+		wantErr(t, "Watch", <-ended, context.Canceled)
+	}()
 	until := func(what string, ok func(*membership.Overlay) bool) {
 		t.Helper()
 		for {
