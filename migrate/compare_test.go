@@ -70,6 +70,27 @@ func TestCompareChangeOfAlgorithm(t *testing.T) {
 	}
 }
 
+// TestCompareForeign: the foreign mapping of a side has the first row.
+func TestCompareForeign(t *testing.T) {
+	nginx := topology.Spec{Compat: topology.Foreign{Mode: topology.ModeNginx}}
+	from := mustNext(t, nil, declared(nginx, 1, 1, 1))
+	to := mustNext(t, from, declared(nginx, 1, 1, 1, 1))
+	native := mustNext(t, from, declared(topology.Spec{Algorithm: topology.Ring}, 1, 1, 1, 1))
+	for _, target := range []*placement.Table{to, native} {
+		c, err := Compare(Side{Name: "a", Table: from}, Side{Name: "b", Table: target})
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := c.Rows[0]
+		if row.Algorithm != "nginx" || row.Planned != (target == to) || row.Movement.BetweenUnchanged != 0 || row.Movement.Ratio < .2 || row.Movement.Ratio > .3 {
+			t.Errorf("%+v, %+v", row, row.Movement)
+		}
+		if len(c.Rows) != 7 || c.Rows[1].Algorithm != "ring" {
+			t.Errorf("%d rows", len(c.Rows))
+		}
+	}
+}
+
 // TestCompareRefusedRow: an algorithm that cannot hold the nodes says so.
 func TestCompareRefusedRow(t *testing.T) {
 	spec := topology.Spec{Algorithm: topology.Rendezvous}
