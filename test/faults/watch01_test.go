@@ -158,4 +158,3 @@ func stormed(t *testing.T, store *etcdstore.Store, each func(n int)) (edits int)
 	editing.Wait()
 	return edits
 }
-
