@@ -297,7 +297,7 @@ const (
 
 func drawWorld(t *rapid.T) *world {
 	w := &world{}
-	for range rapid.IntRange(5, 25).Draw(t, "steps") {
+	for range rapid.IntRange(5, 18).Draw(t, "steps") {
 		w.steps = append(w.steps, step{
 			kind: rapid.IntRange(0, 7).Draw(t, "kind"), node: rapid.IntRange(0, worldNodes-1).Draw(t, "node"),
 			key:   rapid.IntRange(0, worldKeys-1).Draw(t, "key"),
