@@ -11,8 +11,8 @@ import (
 	"github.com/shardd/shardd/topology"
 )
 
-// ErrMoving: owners are changing in steps (topology.Transition), and what was
-// asked for would change them otherwise. Wait until the steps are made, or end
+// ErrMoving says that owners are changing in steps (topology.Transition), and
+// what was asked for would change them otherwise. Wait until the steps are made, or end
 // them at once.
 var ErrMoving = errors.New("placement: owners are changing in steps")
 
@@ -81,7 +81,7 @@ func (t *Table) OwnerWeights() []float64 {
 func buildSteps(prev *Table, t *topology.Topology) (*Table, error) {
 	x := t.Transition()
 	s := &steps{id: x.ID, below: x.Thresholds[0], up: x.Up, back: x.Back}
-	var wasBefore, wasAfter *Table = prev, prev
+	wasBefore, wasAfter := prev, prev
 	if prev != nil && prev.kind == kindSteps {
 		wasBefore, wasAfter = prev.steps.before, prev.steps.after
 	}

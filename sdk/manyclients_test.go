@@ -157,7 +157,11 @@ func (w *world) finish() {
 func TestManyClients(t *testing.T) {
 	measure := func(b sdk.BoundedLoad, loop func(*world)) (peak, home float64) {
 		var peaks, homes []float64
-		for seed := range uint64(5) {
+		placements := uint64(5)
+		if raceEnabled {
+			placements = 1
+		}
+		for seed := range placements {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, seed+1, b)
 				w.loop = loop
@@ -167,7 +171,7 @@ func TestManyClients(t *testing.T) {
 		}
 		slices.Sort(peaks)
 		slices.Sort(homes)
-		return peaks[2], homes[2]
+		return peaks[len(peaks)/2], homes[len(homes)/2]
 	}
 	f := func(name string, b sdk.BoundedLoad, loop func(*world), low, high, homeLow, homeHigh float64) {
 		t.Helper()
@@ -177,8 +181,12 @@ func TestManyClients(t *testing.T) {
 			t.Errorf("%s: largest/mean %.3f, at home %.3f; want %v..%v and %v..%v", name, peak, home, low, high, homeLow, homeHigh)
 		}
 	}
+	if raceEnabled { // once through, slowly
+		f("reported", sdk.BoundedLoad{Factor: 1.25, View: sdk.ReportedLoad}, nil, 1, 2, 0.5, 0.9)
+		return
+	}
 	f("reported", sdk.BoundedLoad{Factor: 1.25, View: sdk.ReportedLoad}, nil, 1.25, 1.40, 0.58, 0.80)
-	if testing.Short() || raceEnabled {
+	if testing.Short() {
 		return
 	}
 	f("own", sdk.BoundedLoad{Factor: 1.25}, nil, 1.38, 1.52, 0.46, 0.53)

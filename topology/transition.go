@@ -10,8 +10,8 @@ import (
 // TransitionKind says what keeps the values right while keys change owners.
 type TransitionKind string
 
-// TransitionNone: nothing does; keys go over to their new owners one by one by
-// their rank, for caches that fill again and for requests without state. One
+// TransitionNone is the kind where nothing does: keys go over to their new owners
+// one by one by their rank, for caches that fill again and for requests without state. One
 // threshold.
 const TransitionNone TransitionKind = "none"
 

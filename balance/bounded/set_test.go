@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/big"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -36,9 +37,10 @@ func equal(n int) []float64 {
 	return w
 }
 
-// capOf is the rule in exact arithmetic: ceil(c (T + q) w / W).
+// capOf is the rule in exact arithmetic: ceil(c (T + q) w / W), c being the decimal
+// number that people write: 1.1, not the float64 a little above it.
 func capOf(c float64, total, q int64, w, sum float64) *big.Int {
-	x := new(big.Rat).SetFloat64(c)
+	x, _ := new(big.Rat).SetString(strconv.FormatFloat(c, 'g', -1, 64))
 	x.Mul(x, new(big.Rat).SetInt64(total+q))
 	x.Mul(x, new(big.Rat).SetFloat64(w))
 	x.Quo(x, new(big.Rat).SetFloat64(sum))
