@@ -17,7 +17,7 @@ import (
 	"github.com/shardd/shardd/membership"
 )
 
-// DefaultTimeout is how long one server has to answer before the next is tried.
+// DefaultTimeout is how long one server has to answer.
 const DefaultTimeout = 5 * time.Second
 
 // ClientConfig configures a Client. The zero value asks the server at
@@ -49,6 +49,7 @@ type Client struct {
 	by      string
 	logger  hclog.Logger
 	last    atomic.Int64 // index of the server that answered last
+	known   atomic.Bool  // it is known to answer
 }
 
 // NewClient returns a client. It does no I/O. The error names a server that is
@@ -129,18 +130,31 @@ func (a *answer) close() {
 }
 
 // do asks one server after another. A read goes on to the next server after any
-// failure to answer; an edit only if the connection was refused, because
-// otherwise it may have been carried out.
+// failure to answer, and asks it besides when there is no answer for a moment; an
+// edit goes on only if the connection was refused, because otherwise it may have
+// been carried out. So that it does not meet a server that hangs, a server that
+// answers is looked for before the first one.
 func (c *Client) do(ctx context.Context, r request) (*answer, error) {
+	if len(c.servers) > 1 && !r.stream {
+		if r.repeatable() {
+			return c.race(ctx, r)
+		}
+		if !c.known.Load() {
+			if a, err := c.race(ctx, request{method: http.MethodGet, path: "/healthz"}); err == nil {
+				a.close()
+			}
+		}
+	}
 	var failed []error
 	first := int(c.last.Load())
 	for i := range c.servers {
 		n := (first + i) % len(c.servers)
 		a, err := c.ask(ctx, c.servers[n], r)
 		if err == nil {
-			c.last.Store(int64(n))
+			c.answered(n)
 			return a, nil
 		}
+		c.known.Store(false)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}

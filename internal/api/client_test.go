@@ -107,8 +107,16 @@ func TestReadsGoOn(t *testing.T) {
 // again; one that cannot have been is.
 func TestEditsAreNotRepeated(t *testing.T) {
 	var edits journal
-	broken := host(t, func(http.ResponseWriter, *http.Request) { edits.note("broken"); panic(http.ErrAbortHandler) })
-	good := host(t, func(w http.ResponseWriter, _ *http.Request) {
+	broken := host(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet { // it is well until it gets an edit
+			edits.note("broken")
+			panic(http.ErrAbortHandler)
+		}
+	})
+	good := host(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			return
+		}
 		edits.note("good")
 		_ = json.NewEncoder(w).Encode(EditResult{Cluster: "cache", Generation: 3})
 	})
@@ -242,5 +250,41 @@ func TestWatchEnds(t *testing.T) {
 	stop := errors.New("stop")
 	if err := clientFor(t, lines(beat, "wait")).Watch(t.Context(), "cache", topology.Ref{}, 0, func(Message) error { return stop }); !errors.Is(err, stop) {
 		t.Error(err)
+	}
+}
+
+// TestHangingRival: a server that accepts and says nothing costs a read a moment,
+// not the whole timeout; an edit is not sent to it if another one answers.
+func TestHangingRival(t *testing.T) {
+	stop := make(chan struct{})
+	hangs := host(t, func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-stop:
+		case <-r.Context().Done():
+		}
+	})
+	defer close(stop)
+	var edits journal
+	good := host(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			edits.note(r.Method)
+		}
+		fmt.Fprint(w, `{"clusters":[]}`)
+	})
+	c, err := NewClient(ClientConfig{Servers: []string{hangs, nobody(t), good}, Timeout: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.EditNode(t.Context(), "cache", "a", VerbRemove, NodeEdit{}, EditOptions{}); err != nil || !slices.Equal(edits.take(), []string{"POST"}) {
+		t.Errorf("edit: %v", err)
+	}
+	other, err := NewClient(ClientConfig{Servers: []string{hangs, good}, Timeout: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.Clusters(t.Context()); err != nil {
+		t.Errorf("read: %v", err)
 	}
 }

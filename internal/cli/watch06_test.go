@@ -20,12 +20,19 @@ func TestWatch06(t *testing.T) {
 	for _, order := range [][]string{{hole, closed, good}, {hole, good, closed}, {closed, hole, good}, {closed, good, hole}, {good, hole, closed}, {good, closed, hole}} {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
-			end := call(t, Shardd, "", "get", "--server", strings.Join(order, ","), "--timeout", "10s")
-			if end.code != ExitOK || !strings.Contains(end.stdout, "1.1") {
+			end := call(t, Shardd, "", "get", "--server", strings.Join(order, ","), "--timeout", "1m")
+			if end.code != ExitOK || !strings.Contains(end.stdout, "version") {
 				t.Errorf("order %v: exit %d, %s", order, end.code, end.stderr)
 			}
 		})
 	}
+	t.Run("edit", func(t *testing.T) {
+		t.Parallel()
+		end := call(t, Shardd, "", "node", "weight", "a", "2", "--server", hole+","+closed+","+good, "--timeout", "1m")
+		if end.code != ExitOK {
+			t.Errorf("exit %d, %s", end.code, end.stderr)
+		}
+	})
 	t.Run("none", func(t *testing.T) {
 		t.Parallel()
 		end := call(t, Shardd, "", "get", "--server", hole+","+closed, "--timeout", "1s")
