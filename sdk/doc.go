@@ -21,6 +21,16 @@
 //     client starts from what the process before held and only goes on from
 //     there. [State] says so, and how old it is.
 //   - Every call works on one snapshot. Nothing handed out changes later.
+//   - A node's load is bounded as package balance/bounded says, along the key's
+//     order of preference ([Client.Acquire], [WithBoundedLoad]). A request is released
+//     at the very counter that it was taken from; counters outlive versions for
+//     nodes that stay, and begin anew for one that left and came back or stands at
+//     another address.
+//   - Ownership is not health. Who is ejected, has its breaker open or drains gets
+//     no requests ([WithResilience]), and no key moves for it.
+//   - While owners change in steps each key is with one of its two owners, the same
+//     one in all clients of a version; [Route.Other] names the other. With
+//     [Route.OwnedSince] a cache can tell what it stored before it lost a key.
 //
 // # Cost
 //
@@ -28,9 +38,13 @@
 // placement); see BenchmarkRoute. A new version costs one table build in the
 // goroutine of the source; two tables are in memory until the old one is
 // collected. A snapshot file is written in a goroutine of its own, at most once a
-// second.
+// second. Acquire and Done add four atomic read-modify-writes to a Route's cost,
+// whatever the number of nodes (BenchmarkAcquireRatio); a policy or resilience adds
+// the clock, and what the parts cost. Loads, slow starts and departures are looked
+// after in a goroutine of their own every 100 ms, from when something asks for it.
 //
 // # What it does not do
 //
-// It opens no connection to the nodes and checks no health.
+// It opens no connection to the nodes, and looks at their health only through a
+// probe that it is given (Resilience.Probe) and the outcomes that it is told.
 package sdk

@@ -38,7 +38,9 @@ type fleet struct {
 	attempts sync.Pool
 
 	counters counters
-	wake     chan struct{} // for upkeep: a weight has changed
+	eventsMu sync.Mutex
+	events   []outlier.Event // not told yet
+	wake     chan struct{}   // for upkeep: a weight has changed
 	ended    sync.WaitGroup
 	swept    time.Duration // when the detector judged last; for upkeep alone
 
@@ -160,10 +162,20 @@ func (f *fleet) ejected(e outlier.Event) {
 			f.probes.Forget(e.Node.Label())
 		}
 	}
-	if f.resil.OnEject != nil {
-		f.resil.OnEject(e)
-	}
+	f.eventsMu.Lock()
+	f.events = append(f.events, e)
+	f.eventsMu.Unlock()
 	f.poke()
+}
+
+// told returns what OnEject is to be told, which upkeep does: the detector tells
+// with locks held, under which nobody could call the client.
+func (f *fleet) told() []outlier.Event {
+	f.eventsMu.Lock()
+	defer f.eventsMu.Unlock()
+	events := f.events
+	f.events = nil
+	return events
 }
 
 // poke lets upkeep make a new plan soon.

@@ -428,6 +428,37 @@ func TestEjection(t *testing.T) {
 	})
 }
 
+// Callbacks that panic, or call the client, stop nothing.
+func TestCallbacksOfResilience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(t)
+		var c *sdk.Client
+		told := 0
+		c, f := start(t, sdk.WithHooks(sdk.Hooks{OnDrained: func(sdk.Departed) { panic("drained") }}), sdk.WithResilience(sdk.Resilience{
+			Probe:   func(context.Context, topology.Node) error { panic("probe") },
+			OnEject: func(outlier.Event) { told++; _ = c.State(); _ = c.LoadStats(); panic("ejected") },
+		}))
+		three := nodes(6)
+		mustGive(t, f, l.ring(three...))
+		key := owned(t, c, "node-002")
+		for range 5 {
+			acquire(t, c, key, 1).Done(sdk.Failure)
+		}
+		three[3].State = topology.StateDraining
+		mustGive(t, f, l.ring(three...))
+		three[2].State = topology.StateDown // WentDown is told, too, from within a version's arrival
+		mustGive(t, f, l.ring(three...))
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if told != 2 {
+			t.Fatalf("%d events", told)
+		}
+		for i := range 100 {
+			acquire(t, c, fmt.Sprint(i), 1).Done(sdk.Success)
+		}
+	})
+}
+
 // With every node failing, somebody is used all the same: panic mode.
 func TestEverythingFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

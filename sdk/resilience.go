@@ -44,8 +44,9 @@ type Resilience struct {
 	// Probing says how often.
 	Probe   func(ctx context.Context, n topology.Node) error
 	Probing probe.Config
-	// OnEject is told of each ejection and return, by the goroutine that made it;
-	// it must be quick. nil means nobody is told.
+	// OnEject is told of each ejection and return, in order, by the goroutine that
+	// looks after loads; it should be quick, and must not call Close. nil means
+	// nobody is told.
 	OnEject func(outlier.Event)
 }
 

@@ -2,7 +2,9 @@ package sdk
 
 import (
 	"context"
+	"errors"
 	"math"
+	"runtime/debug"
 	"time"
 
 	"github.com/shardd/shardd/topology"
@@ -78,6 +80,7 @@ func (c *Client) upkeep(ctx context.Context) {
 				c.replan(s)
 			}
 			c.mu.Unlock()
+			c.tellEvents()
 		}
 	}
 }
@@ -110,9 +113,33 @@ func (c *Client) tick(now time.Duration) {
 	for _, d := range ended {
 		c.logger.Debug("node needs its connections no more", "node", d.Node.ID, "cut", d.Cut)
 		if c.hooks.OnDrained != nil {
-			c.hooks.OnDrained(d)
+			c.guarded("OnDrained", func() { c.hooks.OnDrained(d) })
 		}
 	}
+}
+
+func (c *Client) tellEvents() {
+	if c.fleet.resil == nil {
+		return
+	}
+	for _, e := range c.fleet.told() {
+		c.logger.Debug("node ejected or taken back", "node", e.Node.Label(), "ejected", e.Ejected, "reason", e.Reason, "for", e.For)
+		if tell := c.fleet.resil.OnEject; tell != nil {
+			c.guarded("OnEject", func() { tell(e) })
+		}
+	}
+}
+
+// guarded calls a function of the user; a panic is logged and goes no further.
+func (c *Client) guarded(name string, fn func()) (panicked bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			panicked = true
+			c.logger.Error("callback panicked", "callback", name, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	fn()
+	return false
 }
 
 func (f *fleet) fade() time.Duration {
@@ -148,8 +175,12 @@ func (c *Client) probe(ctx context.Context, id string) error {
 	if !ok {
 		return nil
 	}
-	return c.fleet.resil.Probe(ctx, n)
+	err := errProbePanicked
+	c.guarded("Probe", func() { err = c.fleet.resil.Probe(ctx, n) })
+	return err
 }
+
+var errProbePanicked = errors.New("sdk: the probe panicked")
 
 // well takes back a node that a probe found well.
 func (c *Client) well(id string) {
