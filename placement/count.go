@@ -13,10 +13,12 @@ type lister struct {
 	at     []int
 	copies int
 	buf    []int
+
+	point, owner int // of the ring piece whose list is in buf
 }
 
 func newLister(t *Table, at []int) *lister {
-	return &lister{t: t, at: at, copies: t.copies(), buf: make([]int, 0, 4*t.copies()+16)}
+	return &lister{t: t, at: at, copies: t.copies(), buf: make([]int, 0, 4*t.copies()+16), point: -2}
 }
 
 func (l *lister) list(h uint64) []int {
@@ -45,16 +47,24 @@ func (l *lister) byKey(key string) []int {
 
 // piece is list for piece i of the mapping, which ends at last. A ring says the
 // owner of a point at once, where a lookup would have to find the point again:
-// 6 ms for 13 on two rings of 160,000 points.
+// 6 ms for 13 on two rings of 160,000 points. Pieces of one owner side by side have
+// one order: where a node has nearly all points, lists are made for the others.
 func (l *lister) piece(i int, last uint64) []int {
-	if l.copies > 1 || l.t.kind != kindRing {
+	if l.t.kind != kindRing {
 		return l.list(last)
 	}
 	if i == l.t.ring.NumPoints() { // behind the last point: as before the first
 		i = 0
 	}
 	_, owner := l.t.ring.Point(i)
-	l.buf = append(l.buf[:0], l.at[owner])
+	switch {
+	case l.copies == 1:
+		l.buf = append(l.buf[:0], l.at[owner])
+	case i > 0 && i == l.point+1 && owner == l.owner: // the same order as before it
+	default:
+		l.list(last)
+	}
+	l.point, l.owner = i, owner
 	return l.buf
 }
 

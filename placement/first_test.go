@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -33,5 +34,30 @@ func TestUnevenZones(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The lists of arcs side by side that one node owns are made once; they are those
+// that lookups give.
+func TestArcsOfOneOwner(t *testing.T) {
+	nodes := zonedNodes(5, 2)
+	nodes[2].Weight = 3000
+	for _, spec := range []string{"ring:1 r2", "ring:1 r3 zones"} {
+		a := first(t, specOf(spec), nodes)
+		more := slices.Clone(nodes)
+		more[4].Weight = 9
+		b := after(t, a, specOf(spec), more)
+		copies := float64(b.copies())
+		after := make([]float64, b.Len())
+		walk(b.pieces(), func(first, last uint64, _ int) {
+			for _, o := range b.AppendReplicas(nil, last, b.copies()) {
+				after[o] += width(first, last).float() / (1 << 64) / copies
+			}
+		})
+		for i, n := range movement(t, a, b).Nodes {
+			if math.Abs(n.After-after[i]) > 1e-9 {
+				t.Errorf("%s: node %s holds %v after, by lookups %v", spec, n.ID, n.After, after[i])
+			}
+		}
 	}
 }
