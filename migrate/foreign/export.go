@@ -10,7 +10,7 @@ import (
 	"github.com/shardd/shardd/topology"
 )
 
-// ErrCannot: the target does not compute this mapping. The message says what can
+// ErrCannot says that the target does not compute this mapping. The message says what can
 // be done instead.
 var ErrCannot = errors.New("foreign: the target cannot compute this mapping")
 

@@ -188,50 +188,55 @@ func TestExportEnvoy(t *testing.T) {
 	tab := table(t, mode(how{Mode: topology.ModeEnvoyRing, MinRingSize: 64}), topology.Node{Addr: "10.0.0.1:80", Weight: 2, Label: "k1", Zone: "r/z"}, topology.Node{Addr: "[::1]:80", Weight: 1, Zone: "r/z", State: topology.StateDown})
 	export(t, foreign.EnvoyEDS, tab, foreign.ExportOptions{}, `
 {
-  "cluster_name": "cache",
-  "endpoints": [
+  "resources": [
     {
-      "locality": {
-        "region": "r",
-        "zone": "z"
-      },
-      "lb_endpoints": [
+      "@type": "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+      "cluster_name": "cache",
+      "endpoints": [
         {
-          "endpoint": {
-            "address": {
-              "socket_address": {
-                "address": "10.0.0.1",
-                "port_value": 80
-              }
-            }
+          "locality": {
+            "region": "r",
+            "zone": "z"
           },
-          "metadata": {
-            "filter_metadata": {
-              "envoy.lb": {
-                "hash_key": "k1"
-              }
+          "lb_endpoints": [
+            {
+              "endpoint": {
+                "address": {
+                  "socket_address": {
+                    "address": "10.0.0.1",
+                    "port_value": 80
+                  }
+                }
+              },
+              "metadata": {
+                "filter_metadata": {
+                  "envoy.lb": {
+                    "hash_key": "k1"
+                  }
+                }
+              },
+              "load_balancing_weight": 2
+            },
+            {
+              "endpoint": {
+                "address": {
+                  "socket_address": {
+                    "address": "::1",
+                    "port_value": 80
+                  }
+                }
+              },
+              "health_status": "UNHEALTHY",
+              "metadata": {
+                "filter_metadata": {
+                  "envoy.lb": {
+                    "hash_key": "[::1]:80"
+                  }
+                }
+              },
+              "load_balancing_weight": 1
             }
-          },
-          "load_balancing_weight": 2
-        },
-        {
-          "endpoint": {
-            "address": {
-              "socket_address": {
-                "address": "::1",
-                "port_value": 80
-              }
-            }
-          },
-          "health_status": "UNHEALTHY",
-          "metadata": {
-            "filter_metadata": {
-              "envoy.lb": {
-                "hash_key": "[::1]:80"
-              }
-            }
-          },
-          "load_balancing_weight": 1
+          ]
         }
       ]
     }

@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -126,8 +127,8 @@ func Parse(f Format, name string, data []byte, o Options) (Result, error) {
 	if err == nil {
 		return r, nil
 	}
-	e, ok := err.(*Error)
-	if !ok {
+	var e *Error
+	if !errors.As(err, &e) {
 		e = &Error{Err: err}
 	}
 	e.File = name

@@ -47,10 +47,10 @@ func haproxySplit(lines []haproxyLine) ([]*haproxySection, error) {
 	nested := 0
 	for _, l := range lines {
 		first := l.words[0]
-		switch {
-		case first == ".if":
+		switch first {
+		case ".if":
 			nested++
-		case first == ".endif":
+		case ".endif":
 			nested--
 		}
 		if !haproxySections[first] {
@@ -127,7 +127,7 @@ func (b *backend) directive(l haproxyLine) error {
 		return fault(l.number, name, "a quote that is not closed")
 	case relevant && l.env:
 		return fault(l.number, name, "depends on the environment; write the value out")
-	case refused && !(name == "load-server-state-from-file" && slices.Contains(args, "none")):
+	case refused && (name != "load-server-state-from-file" || !slices.Contains(args, "none")):
 		return fault(l.number, name, "%s", reason)
 	case name == "no", name == "default":
 		return nil // switches options back

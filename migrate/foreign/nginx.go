@@ -45,7 +45,7 @@ func parseNginx(data []byte, o Options) (*draft, error) {
 	}
 	i, err := choose("upstream blocks", names, o)
 	if err != nil && include > 0 && !slices.Contains(names, o.Pool) {
-		return nil, fault(include, "include", "%w; includes are not followed: give what nginx -T prints", err.(*Error).Err)
+		return nil, fault(include, "include", "%s; includes are not followed: give what nginx -T prints", strings.TrimPrefix(err.Error(), ": "))
 	}
 	if err != nil {
 		return nil, err

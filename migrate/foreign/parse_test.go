@@ -240,7 +240,7 @@ func TestThanos(t *testing.T) {
 	}
 	refused(t, f, file, "2 of hashrings: a, b")
 	refused(t, f, `[{"endpoints":["h"],"x":1}]`, "file:1: x: unknown field of a hashring")
-	refused(t, f, "[{\"endpoints\":[\n{\"adress\":\"h\"}]}]", "file:2: adress: unknown field of an endpoint")
+	refused(t, f, "[{\"endpoints\":[\n{\"add\":\"h\"}]}]", "file:2: add: unknown field of an endpoint")
 	refused(t, f, "[{\"endpoints\":[{}]}]", "an endpoint without an address")
 	refused(t, f, `{}`, "want a list of hashrings, not a map")
 	refused(t, f, `[`, "not JSON")

@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -34,7 +35,8 @@ func RedisCluster(masters []RedisMaster, o Options) (Result, error) {
 	if err == nil {
 		r, err = d.result(Redis, o)
 	}
-	if e, ok := err.(*Error); ok {
+	var e *Error
+	if errors.As(err, &e) {
 		e.File = "cluster"
 	}
 	return r, err

@@ -3,6 +3,7 @@ package foreign
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,7 +12,11 @@ import (
 
 // JSON of Envoy's API, in the order of its fields.
 type (
+	edsResponse struct {
+		Resources []edsAssignment `json:"resources"`
+	}
 	edsAssignment struct {
+		Type        string        `json:"@type"`
 		ClusterName string        `json:"cluster_name"`
 		Endpoints   []edsLocality `json:"endpoints"`
 	}
@@ -46,8 +51,11 @@ type (
 	}
 )
 
-// writeEnvoy writes a ClusterLoadAssignment with the text that each endpoint is
-// hashed by.
+// assignmentType is what a resource of EDS is called.
+const assignmentType = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+
+// writeEnvoy writes a DiscoveryResponse, which Envoy reads from a file, with one
+// ClusterLoadAssignment that has the text that each endpoint is hashed by.
 func writeEnvoy(l *listing) error {
 	c, err := l.foreignMode("envoy", topology.ModeEnvoyRing, topology.ModeEnvoyMaglev)
 	if err != nil {
@@ -60,7 +68,7 @@ func writeEnvoy(l *listing) error {
 	} else {
 		l.note("the cluster must have lb_policy: MAGLEV with maglev_lb_config: {table_size: %d}", c.TableSize)
 	}
-	a := edsAssignment{ClusterName: l.o.Name}
+	a := edsAssignment{Type: assignmentType, ClusterName: l.o.Name}
 	zones := zonesInRuns(l.owners())
 	if !zones {
 		l.note("zones are left out: they are not together in the list, and the order of endpoints is part of the mapping")
@@ -80,7 +88,7 @@ func writeEnvoy(l *listing) error {
 	enc := json.NewEncoder(&l.b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(a)
+	return enc.Encode(edsResponse{[]edsAssignment{a}})
 }
 
 func (l *listing) edsEndpoint(c topology.Foreign, n topology.Node) (edsEndpoint, error) {
@@ -155,6 +163,10 @@ func writeMcrouter(l *listing) error {
 	return enc.Encode(v)
 }
 
+// rangesPerCommand keeps the lines of scattered slots, as the native ones are, at
+// a length that every shell takes.
+const rangesPerCommand = 200
+
 // writeRedisCLI writes the commands that give each master its slots, in a cluster
 // that has none yet. The native slots under crc16 are what Redis computes, too.
 func writeRedisCLI(l *listing) error {
@@ -168,7 +180,7 @@ func writeRedisCLI(l *listing) error {
 	if o == nil || o.Size() != topology.RedisSlots {
 		return fmt.Errorf("version %s has no table of %d slots", l.table.Topology().Version(), topology.RedisSlots)
 	}
-	ranges := make([]string, l.table.Len())
+	ranges := make([][]string, l.table.Len())
 	for first := 0; first < topology.RedisSlots; {
 		owner, last := l.slotOwner(first), first
 		for last+1 < topology.RedisSlots && l.slotOwner(last+1) == owner {
@@ -177,19 +189,21 @@ func writeRedisCLI(l *listing) error {
 		if owner < 0 {
 			return fmt.Errorf("slot %d has no owner", first)
 		}
-		ranges[owner] += fmt.Sprintf(" %d %d", first, last)
+		ranges[owner] = append(ranges[owner], fmt.Sprintf("%d %d", first, last))
 		first = last + 1
 	}
 	l.b.WriteString("# gives each master its slots, in a cluster whose nodes have met and hold none (redis-server 7.0 and later)\n")
 	for i, n := range l.table.Topology().Nodes() {
-		if ranges[i] == "" {
+		if len(ranges[i]) == 0 {
 			continue
 		}
 		host, port, err := hostPort(n, "6379")
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&l.b, "redis-cli -h %s -p %s CLUSTER ADDSLOTSRANGE%s\n", host, port, ranges[i])
+		for part := range slices.Chunk(ranges[i], rangesPerCommand) {
+			fmt.Fprintf(&l.b, "redis-cli -h %s -p %s CLUSTER ADDSLOTSRANGE %s\n", host, port, strings.Join(part, " "))
+		}
 		l.wrote = append(l.wrote, n.ID)
 	}
 	return nil

@@ -79,7 +79,7 @@ func shards(ctx context.Context, c *redis.Client) ([]foreign.RedisMaster, error)
 	if err == nil {
 		return fromShards(list, host(c)), nil
 	}
-	slots, slotsErr := c.ClusterSlots(ctx).Result()
+	slots, slotsErr := c.ClusterSlots(ctx).Result() //nolint:staticcheck // servers before 7.0 have nothing else
 	if slotsErr != nil {
 		return nil, slotsErr
 	}
