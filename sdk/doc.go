@@ -26,7 +26,9 @@
 //     at the very counter that it was taken from; counters outlive versions for
 //     nodes that stay, and begin anew for one that left and came back or stands at
 //     another address.
-//   - Ownership is not health. Who is ejected, has its breaker open or drains gets
+//   - Ownership is not health. Requests go round a node that is bad by its own check,
+//     as the source tells ([ReportHealth]), or by this process's word
+//     ([Client.SetHealth]); see [Client.Overlay]. Who is ejected, has its breaker open or drains gets
 //     no requests ([WithResilience]), and no key moves for it.
 //   - While owners change in steps each key is with one of its two owners, the same
 //     one in all clients of a version; [Route.Other] names the other. With

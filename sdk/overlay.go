@@ -19,8 +19,9 @@ import (
 const DefaultHealthExpiry = 30 * time.Second
 
 // overlayLimit is the most of the weight that owns keys that may be bad, nodes
-// that are published as down included, with the overlay heeded. Of more it is the check that is wrong, or what all nodes depend on, and the
-// rest would not bear the load (Envoy's panic threshold has the same default).
+// that are published as down included, with the overlay heeded. Of more it is the
+// check that is wrong, or what all nodes depend on, and the rest would not bear the
+// load (Envoy's panic threshold has the same default).
 const overlayLimit = 0.5
 
 // WithHealthExpiry sets how long what a source says of the nodes' health stands

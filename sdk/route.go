@@ -65,7 +65,7 @@ func (r Route) Topology() *topology.Topology {
 }
 
 // Detour reports whether the node stands in for the key's owner, which is
-// published as down. A value written on a detour is not on the owner when it
+// published as down or bad by its health (Client.Overlay). A value written on a detour is not on the owner when it
 // comes back.
 func (r Route) Detour() bool { return r.rec != nil && r.rec.detour }
 
@@ -136,7 +136,8 @@ func (r Route) Replicas(dst []topology.Node) []topology.Node {
 const orderRoom = 4 * topology.MaxReplicas
 
 // Route returns where a request for key goes: to the node that owns the key, or
-// to the next in the key's order that is up if the owner is published as down.
+// to the next in the key's order that is up if the owner is published as down, or
+// bad by its health (Client.Overlay).
 // It takes no lock and allocates nothing. Errors: ErrNotReady, ErrNoNodes,
 // ErrClosed.
 func (c *Client) Route(key string) (Route, error) {

@@ -30,6 +30,9 @@ type Source interface {
 	// caller holds; its zero value is nothing. What is held need not be sent
 	// again. A source may skip versions; it always delivers the last.
 	//
+	// A source that learns which nodes are bad by their own checks tells it
+	// by ReportHealth.
+	//
 	// fn(nil) says that the other side has just confirmed that what the
 	// caller holds is the newest; so does delivering it once more. A source
 	// that can do so does it every few seconds: the client's Age counts from

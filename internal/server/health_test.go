@@ -68,3 +68,50 @@ func TestHealthReachesClients(t *testing.T) {
 	}
 	around("gone")
 }
+
+// TestMembersHeld: members that are lost together are held as down, which readyz
+// and a metric tell, until they are back.
+func TestMembersHeld(t *testing.T) {
+	s := memstore.New()
+	r := run(t, server.Config{Directory: s, Elector: s, Admission: membership.AdmissionConfig{Join: -1, Down: -1, Settle: 2 * time.Second}})
+	r.put(declared(2))
+	for _, id := range []string{"m1", "m2", "m3"} {
+		m, err := membership.Register(t.Context(), s.Open("cache").(membership.Registrar), membership.Registration{ID: id, Addr: id + ":1", TTL: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+	}
+	owners := func() (n int) {
+		st, err := s.Open("cache").Load(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range st.Head.Len() {
+			if st.Head.Node(i).OwnerWeight() > 0 {
+				n++
+			}
+		}
+		return n
+	}
+	wait := func(what string, ok func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("not within 20 s: %s", what)
+			}
+		}
+	}
+	held := func() string { return r.metric(`shardd_cluster_members_held{cluster="cache"} `) }
+	wait("all own keys", func() bool { return owners() == 5 && held() == "0" })
+	s.Away(true)
+	wait("the members are held", func() bool { return held() == "3" })
+	if resp, body := r.call("GET", "/readyz", ""); resp.status != 200 || !strings.Contains(body, "3 members have lost their leases together") {
+		t.Errorf("readyz: %d %s", resp.status, body)
+	}
+	if owners() != 5 {
+		t.Errorf("%d nodes own keys", owners())
+	}
+	s.Away(false)
+	wait("they are back", func() bool { return held() == "0" })
+}
