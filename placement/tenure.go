@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"maps"
 	"math/bits"
 	"slices"
 	"strings"
@@ -88,8 +89,9 @@ func nextTenure(prev *Table, d *topology.Draft, v topology.Version) *topology.Te
 	return next
 }
 
-// forget drops the oldest changes over the limit, and lets the record reach back
-// to the last of them only.
+// forget drops the older half of the changes when they are over the limit, and
+// lets the record reach back to the last of those only. Each time it does, what has
+// been so since the floor begins anew, which must not be at every change.
 func forget(r *topology.Tenure) {
 	latest := func(n topology.NodeTenure) topology.Version {
 		if n.Lost.Compare(n.Gained) > 0 {
@@ -101,8 +103,8 @@ func forget(r *topology.Tenure) {
 		return cmp.Or(latest(b).Compare(latest(a)), strings.Compare(a.ID, b.ID))
 	})
 	if len(r.Nodes) > topology.MaxTenures {
-		r.Floor = latest(r.Nodes[topology.MaxTenures])
-		r.Nodes = r.Nodes[:topology.MaxTenures]
+		r.Floor = latest(r.Nodes[topology.MaxTenures/2])
+		r.Nodes = r.Nodes[:topology.MaxTenures/2]
 	}
 	slices.SortFunc(r.Nodes, func(a, b topology.NodeTenure) int { return strings.Compare(a.ID, b.ID) })
 }
@@ -137,7 +139,31 @@ func nextSince(prev *Table, d *topology.Draft, o *topology.Object, v topology.Ve
 			}
 		}
 	}
+	merge := mergeBelow(list)
+	for i := range list {
+		if !list[i].IsZero() {
+			list[i] = later(list[i], merge)
+		}
+	}
 	return list
+}
+
+// maxSince is the largest number of versions that a table of versions names, so
+// that an entry takes a byte at most.
+const maxSince = 255
+
+// mergeBelow returns the version that stands for the older half of the versions in
+// list where they are over the limit, else zero.
+func mergeBelow(list []topology.Version) topology.Version {
+	seen := map[topology.Version]bool{}
+	for _, v := range list {
+		seen[v] = !v.IsZero()
+	}
+	if len(seen) <= maxSince {
+		return topology.Version{}
+	}
+	all := slices.SortedFunc(maps.Keys(seen), topology.Version.Compare)
+	return all[len(all)/2]
 }
 
 // Renew lets the record of a draft begin at its version: for a version whose past

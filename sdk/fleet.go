@@ -133,6 +133,9 @@ func (f *fleet) resilient() (err error) {
 	if again.Clock == nil {
 		again.Clock = f.clock
 	}
+	if b := &again.Backoff; b.Base == 0 && b.Max == 0 { // the next attempt goes elsewhere
+		b.Base, b.Max = 10*time.Millisecond, time.Second
+	}
 	if f.retry, err = retry.New(again); err != nil {
 		return err
 	}

@@ -47,14 +47,16 @@ func (f *fleet) plan(s *snapshot) (*plan, error) {
 		}
 	}
 	var err error
-	if p.set, err = f.newSet(all, t); err != nil {
-		return nil, err
+	if p.set, err = f.newSet(all, t); err != nil { // factors and weights were checked: never
+		p.set, _ = f.group.NewSet(all, 0)
+		return p, err
 	}
 	if f.zone != "" && t.Spec().Replicas > 1 {
 		p.local = p.set
 		if f.bound.View != ReportedLoad {
 			if p.local, err = f.newSet(mine, t); err != nil {
-				return nil, err
+				p.local = p.set
+				return p, err
 			}
 		}
 	}

@@ -37,7 +37,8 @@ type Resilience struct {
 	SlowStart   *slowstart.Config
 	NoSlowStart bool
 	// Retry is how Do tries again; the zero value is 3 attempts, the next one at
-	// another node, within a budget of a fifth of the requests.
+	// another node after up to 10 ms, doubled up to 1 s, within a budget of a fifth
+	// of the requests.
 	Retry retry.Config
 	// Probe looks at a node that is ejected, so that it is taken back when it is
 	// well and not only when its time is over; nil means it is not looked at.

@@ -37,10 +37,7 @@ func (c *Client) plan(s *snapshot) {
 func (c *Client) replan(s *snapshot) {
 	p, err := c.fleet.plan(s)
 	if err != nil {
-		c.logger.Error("policy refuses the nodes", "error", err, "version", s.topology().Version())
-	}
-	if p.set == nil {
-		return // the factor was checked: never
+		c.logger.Error("policy or bound refuses the nodes", "error", err, "version", s.topology().Version())
 	}
 	c.fleet.group.Use(p.set)
 	s.plan.Store(p)
@@ -59,6 +56,8 @@ func (c *Client) keepUp() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	f.stop = cancel
+	now := f.clock()
+	f.ticked, f.ramped, f.faded, f.swept = now, now, now, now
 	f.ended.Go(func() { c.upkeep(ctx) })
 	if f.probes != nil {
 		f.ended.Go(func() { _ = f.probes.Run(ctx, f.clock, c.probe, c.well) })
