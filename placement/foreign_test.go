@@ -220,6 +220,19 @@ func TestForeignDigestSees(t *testing.T) {
 	f(topology.Foreign{Mode: topology.ModeKetama}, down, false, CauseDetails)
 }
 
+// A node that is hashed by another text is a changed node: what moves to and from
+// it is no fault.
+func TestForeignLabelChangesTheNode(t *testing.T) {
+	spec := foreignSpec(topology.Foreign{Mode: topology.ModeSpymemcached})
+	was := first(t, spec, foreignNodes(6))
+	nodes := foreignNodes(6)
+	nodes[2].Addr = "10.9.9.9:11211"
+	r := movement(t, was, after(t, was, spec, nodes))
+	if r.Ratio < .2 || r.BetweenUnchanged != 0 || r.Remapped != 0 {
+		t.Errorf("%+v", r.Summary)
+	}
+}
+
 // A node that states no place in the list keeps the one it has; a new one comes
 // last, though its id is the first.
 func TestPositionsAreKept(t *testing.T) {
@@ -249,6 +262,9 @@ func TestPlanOnly(t *testing.T) {
 		err := Check(nil, d)
 		if table.PlanOnly() != errors.Is(err, ErrPlanOnly) || err != nil && !errors.Is(err, ErrPlanOnly) {
 			t.Errorf("%s: plan only %v, but Check says %v", foreignName(f), table.PlanOnly(), err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "compare it with what shall come") {
+			t.Errorf("%s: no hint in %v", foreignName(f), err)
 		}
 		if table.PlanOnly() == f.Live() {
 			t.Errorf("%s: live %v, plan only %v", foreignName(f), f.Live(), table.PlanOnly())

@@ -153,3 +153,12 @@ func TestRedisSlotsEmpty(t *testing.T) {
 		t.Errorf("slots %s", got)
 	}
 }
+
+// Slots under another key hash say nothing about those of Redis: the first table
+// is a new layout.
+func TestRedisSlotsFromOtherHash(t *testing.T) {
+	was := first(t, specOf("slots:16384"), masters("", "", ""))
+	if got := slotRanges(after(t, was, redisSpec, masters("", "", ""))); got != "a 0-5460, b 5461-10922, c 10923-16383" {
+		t.Errorf("slots %s", got)
+	}
+}
