@@ -301,3 +301,26 @@ func describeForeign(f topology.Foreign) string {
 func keepPositions(prev *topology.Topology, d topology.Draft) []topology.Node {
 	return PlaceNodes(prev, d.Spec, d.Nodes)
 }
+
+// inheritPlaces gives nodes that replace others the places of those, if these are
+// gone and no position is stated: under mappings that count places off, or hash
+// them, only the replaced node's keys move then.
+func inheritPlaces(prev *topology.Topology, nodes []topology.Node, replace map[string]string) []topology.Node {
+	if len(replace) == 0 || prev == nil {
+		return nodes
+	}
+	nodes = slices.Clone(nodes)
+	at := make(map[string]int, len(nodes))
+	taken := make(map[uint32]bool, len(nodes))
+	for i, n := range nodes {
+		at[n.ID], taken[n.Position] = i, true
+	}
+	for old, id := range replace {
+		i, there := at[id]
+		_, stays := at[old]
+		if was := prev.Index(old); there && !stays && was >= 0 && nodes[i].Position == 0 && !taken[prev.Node(was).Position] {
+			nodes[i].Position = prev.Node(was).Position
+		}
+	}
+	return nodes
+}

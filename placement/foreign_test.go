@@ -252,6 +252,24 @@ func TestPositionsAreKept(t *testing.T) {
 	}
 }
 
+// A node that takes another's place takes it in the list, too: where places are
+// counted off, or hashed, only the replaced node's keys move.
+func TestReplaceInPlace(t *testing.T) {
+	for _, f := range []topology.Foreign{{Mode: topology.ModeGomemcache}, {Mode: topology.ModeJump}, {Mode: topology.ModeHAProxy, Distribution: "consistent"}, {Mode: topology.ModeHAProxy}} {
+		was := foreignTable(t, nil, f, 5)
+		old := was.topo.Node(1)
+		nodes := slices.Clone(was.topo.Nodes())
+		nodes[1] = topology.Node{ID: "by", Addr: "10.9.9.9:1", Weight: old.Weight}
+		is, err := UpdateWith(was, draft(2, foreignSpec(f), nodes), UpdateOptions{Replace: map[string]string{old.ID: "by"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := movement(t, was, is); math.Abs(r.Ratio-was.Shares()[1]) > 1e-9 || r.BetweenUnchanged != 0 {
+			t.Errorf("%s: %v moves, the node had %v", foreignName(f), r.Ratio, was.Shares()[1])
+		}
+	}
+}
+
 // Foreign mappings that are for planning are planned with, and refused before
 // they are published.
 func TestPlanOnly(t *testing.T) {

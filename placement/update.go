@@ -44,6 +44,7 @@ func UpdateWith(prev *Table, d topology.Draft, o UpdateOptions) (*Table, error) 
 		return nil, fmt.Errorf("%w: version %s", ErrMoving, prev.topo.Version())
 	}
 	d.Objects, d.Mapping, d.Parent, d.Transition, d.Tenure = nil, topology.Digest{}, topology.Digest{}, nil, nil
+	d.Nodes = inheritPlaces(prev.topology(), d.Nodes, o.Replace)
 	d.Nodes = keepPositions(prev.topology(), d)
 	if prev != nil {
 		d.Parent = prev.topo.Digest()
