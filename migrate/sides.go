@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/shardd/shardd/migrate/foreign"
@@ -68,11 +69,12 @@ type seen struct {
 	data    []byte // of a file
 	foreign bool
 	read    foreign.Result // if foreign
+	name    string         // without a password
 }
 
 func (l Loader) source(ctx context.Context, ref string, s seen) (Side, error) {
 	if s.foreign {
-		return foreignSide(ref, s.read, nil)
+		return foreignSide(s.name, s.read, nil)
 	}
 	return l.load(ctx, ref, nil, s.data)
 }
@@ -81,7 +83,7 @@ func (l Loader) target(ctx context.Context, from Side, ref string, s seen) (Side
 	t := from.Table.Topology()
 	if s.foreign {
 		l.adopt(&s.read.Declared, t.Cluster(), t.Nodes())
-		return foreignSide(ref, s.read, from.Table)
+		return foreignSide(s.name, s.read, from.Table)
 	}
 	to, err := l.load(ctx, ref, from.Table, s.data)
 	if err != nil {
@@ -125,10 +127,23 @@ func (l Loader) look(ctx context.Context, ref string, how Import) (seen, error) 
 
 func (l Loader) remote(ctx context.Context, ref string) (seen, error) {
 	if l.Remote == nil {
-		return seen{}, &fileError{fmt.Errorf("migrate: %q is an address, and nothing here reads it; give a file", ref)}
+		return seen{}, &fileError{fmt.Errorf("migrate: %q is an address, and nothing here reads it; give a file", WithoutSecret(ref))}
 	}
 	r, err := l.Remote(ctx, ref)
-	return l.taken(ref, r, err)
+	return l.taken(WithoutSecret(ref), r, err)
+}
+
+// WithoutSecret writes a reference for people to read: an address without its
+// password.
+func WithoutSecret(ref string) string {
+	if !strings.Contains(ref, "://") {
+		return ref
+	}
+	if u, err := url.Parse(ref); err == nil {
+		return u.Redacted()
+	}
+	scheme, _, _ := strings.Cut(ref, "://")
+	return scheme + "://..."
 }
 
 // taken passes notes on, and refuses what gives no mapping.
@@ -142,7 +157,7 @@ func (l Loader) taken(ref string, r foreign.Result, err error) (seen, error) {
 	for _, n := range r.Notes {
 		l.note(ref + ": " + n)
 	}
-	return seen{foreign: true, read: r}, nil
+	return seen{foreign: true, read: r, name: ref}, nil
 }
 
 func (l Loader) note(text string) {

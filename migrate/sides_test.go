@@ -88,9 +88,14 @@ func TestSidesRemote(t *testing.T) {
 	l := Loader{Remote: func(context.Context, string) (foreign.Result, error) {
 		return foreign.RedisCluster([]foreign.RedisMaster{{ID: "x", Addr: "10.0.0.1:11211", Slots: []foreign.SlotRange{{First: 0, Last: topology.RedisSlots - 1}}}}, foreign.Options{})
 	}}
-	from, err := l.Source(t.Context(), "redis://10.0.0.1:11211")
-	if err != nil || from.Table.Owners() != 1 || from.Name != "redis://10.0.0.1:11211" {
+	from, err := l.Source(t.Context(), "redis://u:secret@10.0.0.1:11211")
+	if err != nil || from.Table.Owners() != 1 || from.Name != "redis://u:xxxxx@10.0.0.1:11211" {
 		t.Errorf("%+v, %v", from, err)
+	}
+	for _, ref := range []string{"redis://u:secret@h:1", "redis://u:secret@h:\x01"} {
+		if _, err := (Loader{}).Source(t.Context(), ref); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v", err)
+		}
 	}
 }
 

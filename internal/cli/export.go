@@ -19,6 +19,7 @@ import (
 type exportFlags struct {
 	format  string
 	file    string
+	how     foreignFlags // of file
 	out     string
 	watch   bool
 	exec    string
@@ -34,6 +35,7 @@ func (a *app) exportCommand() *cobra.Command {
 	fl := cmd.Flags()
 	fl.StringVar(&f.format, "format", "", "format: "+foreign.Names(foreign.Writable()))
 	fl.StringVarP(&f.file, "file", "f", "", "export a cluster file (its first publication), a saved topology or another system's configuration instead")
+	f.how.register(cmd, "file-", "--file")
 	fl.StringVar(&f.out, "out", "", "write to this file, atomically; default standard output")
 	fl.BoolVar(&f.watch, "watch", false, "go on, and write again whenever the contents change; needs --out")
 	fl.StringVar(&f.exec, "exec", "", "command to run after each change of the file, such as \"nginx -s reload\"; not a shell")
@@ -65,7 +67,7 @@ func (a *app) export(cmd *cobra.Command, f exportFlags) error {
 	if f.watch {
 		return a.onCluster(cmd.Context(), func(c *api.Client, cluster string) error { return k.follow(cmd.Context(), c, cluster) })
 	}
-	table, err := a.routeTable(cmd, f.file)
+	table, err := a.routeTable(cmd, f.file, f.how)
 	if err != nil {
 		return err
 	}

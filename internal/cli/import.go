@@ -79,7 +79,7 @@ func (a *app) importFile(ctx context.Context, f foreignFlags, ref string) error 
 		return err
 	}
 	for _, n := range r.Notes {
-		a.talk("%s: %s", ref, n)
+		a.talk("%s: %s", migrate.WithoutSecret(ref), n)
 	}
 	_, err = a.out.Write(clusterfile.Format(r.Declared))
 	return writeError(err)

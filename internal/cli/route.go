@@ -24,6 +24,7 @@ import (
 // routeFlags are the flags of route.
 type routeFlags struct {
 	file string
+	how  foreignFlags // of file
 	keys string
 	hex  bool
 	n    int
@@ -35,7 +36,8 @@ func (a *app) routeCommand() *cobra.Command {
 		Long: "route prints one line a key: KEY, a tab, and its nodes in order of preference, the owner\nfirst, joined by commas. A key with a tab or a line end, or that begins with a quote, is\nprinted as a quoted Go string. The newest version is fetched once; with --file nothing is asked\nfrom a server. -o json prints one object a line, with hash and slot.",
 		RunE: func(cmd *cobra.Command, args []string) error { return a.route(cmd, args, f) }}
 	fl := cmd.Flags()
-	fl.StringVarP(&f.file, "file", "f", "", "route by a cluster file (its first publication) or a saved topology")
+	fl.StringVarP(&f.file, "file", "f", "", "route by a cluster file (its first publication), a saved topology or another system's configuration")
+	f.how.register(cmd, "file-", "--file")
 	fl.StringVar(&f.keys, "keys", "", "file of keys, one a line; - = standard input")
 	fl.BoolVar(&f.hex, "keys-hex", false, "keys are given, and printed, as hexadecimal digits")
 	fl.IntVarP(&f.n, "nodes", "n", 0, "number of nodes a key; 0 = as many as the cluster has replicas")
@@ -54,7 +56,7 @@ func (a *app) route(cmd *cobra.Command, args []string, f routeFlags) error {
 	case f.keys == "" && len(args) == 0:
 		return usagef("no keys; give some as arguments, or a file with --keys")
 	}
-	table, err := a.routeTable(cmd, f.file)
+	table, err := a.routeTable(cmd, f.file, f.how)
 	if err != nil {
 		return err
 	}
@@ -85,9 +87,14 @@ func (a *app) route(cmd *cobra.Command, args []string, f routeFlags) error {
 }
 
 // routeTable returns the mapping to route by: of a file, or the newest version.
-func (a *app) routeTable(cmd *cobra.Command, file string) (*placement.Table, error) {
+func (a *app) routeTable(cmd *cobra.Command, file string, how foreignFlags) (*placement.Table, error) {
 	if file != "" {
-		side, err := a.loader(nil).Source(cmd.Context(), fileRef(file))
+		l := a.loader(nil)
+		var err error
+		if l.From, err = how.read("file-"); err != nil {
+			return nil, err
+		}
+		side, err := l.Source(cmd.Context(), remoteRef(l.From.Format, fileRef(file)))
 		return side.Table, err
 	}
 	var table *placement.Table

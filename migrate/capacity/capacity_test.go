@@ -138,6 +138,9 @@ func TestRefused(t *testing.T) {
 
 // TestAgainstSimulator holds the formula to within 10 % of what is simulated.
 func TestAgainstSimulator(t *testing.T) {
+	if raceDetector {
+		t.Skip("one goroutine, and minutes of it")
+	}
 	for _, service := range []struct {
 		cv2  float64
 		dist sim.Dist

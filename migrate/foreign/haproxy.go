@@ -150,6 +150,9 @@ func (b *backend) directive(l haproxyLine) error {
 		if len(args) > 0 && haproxyOptions[args[0]] {
 			err = fmt.Errorf("%s sends requests to where they were going", args[0])
 		}
+		if len(args) > 0 && args[0] == "redispatch" {
+			b.noteOnce("option redispatch sends a request elsewhere when its server does not answer; shardd never moves keys by health")
+		}
 	default:
 		if !haproxyPassed[name] {
 			err = fmt.Errorf("unknown directive; remove it if it decides nothing about where keys go")

@@ -63,7 +63,7 @@ func Read(ctx context.Context, c *redis.Client, cluster string) (foreign.Result,
 		return r, err
 	}
 	// The answer to CLUSTER NODES has all of it; the other one vouches for it.
-	listed, err := foreign.Parse(foreign.Redis, "CLUSTER NODES of "+c.Options().Addr, []byte(text), o)
+	listed, err := foreign.Parse(foreign.Redis, "CLUSTER NODES of "+c.Options().Addr, []byte(withHost(text, host(c))), o)
 	if err != nil {
 		return listed, err
 	}
@@ -71,6 +71,21 @@ func Read(ctx context.Context, c *redis.Client, cluster string) (foreign.Result,
 		return foreign.Result{}, fmt.Errorf("rediscluster: %s: slots are being moved right now; try again when they are not", c.Options().Addr)
 	}
 	return listed, nil
+}
+
+// withHost gives the node that was asked its address, which it does not know itself
+// until it has met another.
+func withHost(nodes, asked string) string {
+	lines := strings.Split(nodes, "\n")
+	for i, line := range lines {
+		if id, rest, ok := strings.Cut(line, " :"); ok && !strings.Contains(id, " ") {
+			if strings.Contains(asked, ":") {
+				asked = "[" + asked + "]"
+			}
+			lines[i] = id + " " + asked + ":" + rest
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // shards asks for the masters, as the server's release has it.

@@ -126,6 +126,8 @@ func TestRead(t *testing.T) {
 	f("without NODES", map[string]string{"cluster shards": shards}, "c 10.0.0.1:7001=a:0-8191 10.0.0.1:7002=b:8192-16383")
 	f("before 7.0", map[string]string{"cluster slots": slots, "cluster nodes": bulk(nodes)}, "c 10.0.0.1:7002=b:8192-16383 10.0.0.1:7001=a:0-8191")
 	f("before 7.0, without NODES", map[string]string{"cluster slots": slots}, "c 10.0.0.1:7001=a:0-100 101-8191 10.0.0.1:7002=b:8192-16383")
+	alone := idA + " :7001@17001 myself,master - 0 0 1 connected 0-16383\n"
+	f("a node that has met none", map[string]string{"cluster slots": "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n" + bulk("") + ":7001\r\n" + bulk(idA), "cluster nodes": bulk(alone)}, "c 127.0.0.1:7001=a:0-16383")
 	f("slots on the move", map[string]string{"cluster shards": shards, "cluster nodes": bulk(strings.NewReplacer("0-8191", "0-8190", "8192-", "8191-").Replace(nodes))}, "slots are being moved right now")
 	f("no cluster", map[string]string{}, "unknown command")
 	f("a slot without a master", map[string]string{"cluster slots": "*1\r\n" + slot(0, 100, 7001, idA)}, "slot 101 belongs to no master")
