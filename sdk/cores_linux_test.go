@@ -16,8 +16,7 @@ import (
 
 // BenchmarkAcquireCores compares the throughput of two cores that do nothing but
 // acquire and end requests on one client, with that of one core: x-one-core is the
-// ratio of the best rounds, with an exact total and one that lags by 32. Ten
-// requests are in flight at each node.
+// ratio of the best rounds, with an exact total and one that lags by 32.
 //
 // The two goroutines have a processor each and begin and end a round together, or
 // the round does not count: so it measures sharing, also on a machine that does
@@ -32,11 +31,6 @@ func BenchmarkAcquireCores(b *testing.B) {
 		b.Run(fmt.Sprintf("bounded/every=%d", every), func(b *testing.B) {
 			c, keys := benchClient(b, topology.Spec{Algorithm: topology.Ring, BoundedLoad: 1.25}, 100, sdk.WithBoundedLoad(sdk.BoundedLoad{TotalEvery: every}))
 			ctx := b.Context()
-			for i := range 1000 {
-				if _, err := c.Acquire(ctx, keys[i], 1); err != nil {
-					b.Fatal(err)
-				}
-			}
 			benchCores(b, func(at int) {
 				for _, k := range keys[at : at+2000] {
 					t, _ := c.Acquire(ctx, k, 1)
