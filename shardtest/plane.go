@@ -102,12 +102,7 @@ func (p *Plane) Owner(key string) string {
 func (p *Plane) Publish(edit func(*topology.Declared)) *topology.Topology {
 	p.t.Helper()
 	return p.publish(func(head *topology.Topology) (*placement.Table, error) {
-		d := head.Draft()
-		declared := topology.Declared{Cluster: d.Cluster, Spec: d.Spec, Nodes: d.Nodes}
-		edit(&declared)
-		next := topology.Draft{Cluster: d.Cluster, ID: d.ID, History: d.History, Spec: declared.Spec, Nodes: declared.Nodes,
-			Version: topology.Version{Epoch: d.Version.Epoch, Seq: d.Version.Seq + 1}}
-		return placement.Update(p.table, next)
+		return placement.Update(p.table, following(head, edit))
 	})
 }
 

@@ -21,8 +21,10 @@ import (
 	"github.com/bradfitz/gomemcache/memcache"
 
 	"github.com/shardd/shardd/examples/internal/devserver"
+	"github.com/shardd/shardd/internal/realserver"
 	"github.com/shardd/shardd/sdk"
 	"github.com/shardd/shardd/sdk/httpsource"
+	shardmemcache "github.com/shardd/shardd/sdk/memcache"
 )
 
 func main() {
@@ -59,24 +61,28 @@ func (r result) print(w io.Writer) error {
 }
 
 func run(ctx context.Context, talk io.Writer, keys int) (result, error) {
-	servers, stop, err := startMemcached(ctx, 4)
+	running, stop, err := realserver.StartN(ctx, realserver.Memcached(), 4)
 	if err != nil {
 		return result{}, err
 	}
 	defer stop()
+	var servers []string
+	for _, s := range running {
+		servers = append(servers, s.Addr)
+	}
 	url, stopShardd, err := devserver.Start(ctx)
 	if err != nil {
 		return result{}, err
 	}
 	defer stopShardd()
-	plane := controlPlane{url: url, cluster: "cache"}
+	plane := devserver.Plane{URL: url, Cluster: "cache"}
 	// Ids are names for life and all that placement hashes; the ports of this
 	// run are only where the nodes are just now.
-	nodes := make([]node, len(servers))
+	nodes := make([]devserver.Node, len(servers))
 	for i, addr := range servers {
-		nodes[i] = node{ID: fmt.Sprintf("cache-%d", i+1), Addr: addr}
+		nodes[i] = devserver.Node{ID: fmt.Sprintf("cache-%d", i+1), Addr: addr}
 	}
-	if _, err := plane.declare(ctx, nodes[:3]); err != nil {
+	if _, err := plane.Declare(ctx, nodes[:3]); err != nil {
 		return result{}, err
 	}
 
@@ -94,7 +100,7 @@ func run(ctx context.Context, talk io.Writer, keys int) (result, error) {
 	if err := client.WaitReady(ready); err != nil {
 		return result{}, err
 	}
-	cache := memcache.NewFromSelector(selector{client})
+	cache := memcache.NewFromSelector(shardmemcache.NewSelector(client))
 	cache.MaxIdleConns = workers
 	defer cache.Close()
 
@@ -104,7 +110,7 @@ func run(ctx context.Context, talk io.Writer, keys int) (result, error) {
 	}
 	r := result{keys: keys}
 	fmt.Fprintf(talk, "adding %s\n", servers[3])
-	edit, err := plane.addNode(ctx, nodes[3])
+	edit, err := plane.AddNode(ctx, nodes[3])
 	if err != nil {
 		return r, err
 	}

@@ -6,12 +6,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/shardd/shardd/internal/realserver"
 )
 
 // TestMemcached runs the example: the hit rate of real caches is 1 - movement.
 func TestMemcached(t *testing.T) {
 	r, err := run(t.Context(), io.Discard, 100_000)
-	if errors.Is(err, errNoMemcached) && os.Getenv("SHARDD_REQUIRE_SERVICES") != "1" {
+	if errors.Is(err, realserver.ErrNotInstalled) && os.Getenv("SHARDD_REQUIRE_SERVICES") != "1" {
 		t.Skip(err)
 	}
 	if err != nil {
