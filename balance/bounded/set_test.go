@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -330,78 +329,4 @@ func TestPicksAreCountedBeyondTheWord(t *testing.T) {
 	if got := s.Node(0).Stats(); got.Picks != n || got.InFlight != 0 {
 		t.Fatalf("picks %d, in flight %d; want %d, 0", got.Picks, got.InFlight, n)
 	}
-}
-
-func TestReported(t *testing.T) {
-	g, s := newSet(t, bounded.Options{View: bounded.Reported}, 1.25, 1, 1)
-	s.Admit(0, 4)
-	s.Node(0).Report(50, 4) // 50 of others, and our 4
-	if got := s.Load(0); got != 54 || g.Total() != 54 {
-		t.Fatalf("load %d, total %d; want 54", got, g.Total())
-	}
-	if s.Admit(0, 1) {
-		t.Fatal("54 of 54 is not over 1.25 times the half")
-	}
-	s.Node(0).Release(4)
-	if got := s.Load(0); got != 50 {
-		t.Fatalf("load %d after our own is gone, want 50", got)
-	}
-	s.Node(0).Report(-3, 0)
-	if got := s.Load(0); got != 0 {
-		t.Fatalf("load %d of a report below nothing", got)
-	}
-	s.Node(0).Count(1)
-	s.Node(0).Report(100, 1)
-	s.Fade(1) // it has just reported
-	if got := s.Node(0).Others(); got != 100 {
-		t.Fatalf("a fresh report faded to %d", got)
-	}
-	for range 100 {
-		s.Fade(0.01)
-	}
-	if a, b := s.Node(0).Others(), s.Node(1).Others(); a-b > 2 || b-a > 2 {
-		t.Fatalf("loads %d and %d did not meet", a, b)
-	}
-	if got := g.Total(); got != s.Load(0)+s.Load(1) {
-		t.Fatalf("total %d is not the sum %d", got, s.Load(0)+s.Load(1))
-	}
-}
-
-func TestLeastForceAndSample(t *testing.T) {
-	_, s := newSet(t, bounded.Options{}, 1, 1, 2, 0)
-	if s.Least(nil) != -1 || s.Least([]int{2}) != -1 {
-		t.Fatal("the least of nobody")
-	}
-	s.Node(0).Force(3)
-	s.Node(1).Force(4)
-	if got := s.Least([]int{0, 1, 2}); got != 1 {
-		t.Fatalf("least is %d; 4/2 is less than 3/1", got)
-	}
-	// Caps are ceil(7/3) = 3 and ceil(14/3) = 5.
-	s.Node(0).Force(1) // 4 of 8: cap 3
-	s.Sample(time.Second)
-	if a, b := s.Node(0).Stats(), s.Node(1).Stats(); a.OverFor != time.Second || b.OverFor != 0 || a.Over != 2 {
-		t.Fatalf("over %v and %v, %d forced", a.OverFor, b.OverFor, a.Over)
-	}
-	if got := s.Cap(0, 1); got != 3 {
-		t.Fatalf("cap %d, want 3", got)
-	}
-}
-
-func TestSpills(t *testing.T) {
-	g := bounded.NewGroup(bounded.Options{})
-	n := g.NewNode()
-	f := func(share float64, chance uint32, want bool) {
-		t.Helper()
-		n.SetSpill(share)
-		if n.Spills(chance) != want {
-			t.Errorf("share %v, chance %d: not %v", share, chance, want)
-		}
-	}
-	f(0, 0, false)
-	f(1, math.MaxUint32-1, true)
-	f(0.5, 1<<31-1<<10, true)
-	f(0.5, 1<<31+1<<10, false)
-	f(-1, 0, false)
-	f(7, math.MaxUint32-1, true)
 }
