@@ -15,7 +15,10 @@ import (
 )
 
 // table is the first publication of nodes under a spec.
-func table(t rapid.TB, spec topology.Spec, nodes ...topology.Node) *placement.Table {
+func table(t interface {
+	Helper()
+	Fatal(...any)
+}, spec topology.Spec, nodes ...topology.Node) *placement.Table {
 	t.Helper()
 	for i := range nodes {
 		if nodes[i].ID == "" {

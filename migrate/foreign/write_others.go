@@ -69,16 +69,17 @@ func writeEnvoy(l *listing) error {
 		l.note("the cluster must have lb_policy: MAGLEV with maglev_lb_config: {table_size: %d}", c.TableSize)
 	}
 	a := edsAssignment{Type: assignmentType, ClusterName: l.o.Name}
-	zones := zonesInRuns(l.owners())
+	owners := l.owners()
+	zones := zonesInRuns(owners)
 	if !zones {
 		l.note("zones are left out: they are not together in the list, and the order of endpoints is part of the mapping")
 	}
-	for i, n := range l.owners() {
+	for i, n := range owners {
 		e, err := l.edsEndpoint(c, n)
 		if err != nil {
 			return err
 		}
-		if i == 0 || zones && l.owners()[i-1].Zone != n.Zone {
+		if i == 0 || zones && owners[i-1].Zone != n.Zone {
 			a.Endpoints = append(a.Endpoints, edsLocality{Locality: edsZoneOf(n, zones)})
 		}
 		last := &a.Endpoints[len(a.Endpoints)-1]
