@@ -59,8 +59,8 @@ func NewFrom(t TB, d topology.Declared) *Plane {
 		d.Cluster = "test"
 	}
 	p := &Plane{t: t, held: -1, history: topology.NewHistory(), watches: make(map[*watch]struct{}), changed: make(chan struct{})}
-	table, err := placement.Update(nil, topology.Draft{Cluster: d.Cluster, ID: topology.NewClusterID(), History: p.history,
-		Version: topology.Version{Epoch: 1, Seq: 1}, Spec: d.Spec, Nodes: d.Nodes})
+	table, err := placement.UpdateWith(nil, topology.Draft{Cluster: d.Cluster, ID: topology.NewClusterID(), History: p.history,
+		Version: topology.Version{Epoch: 1, Seq: 1}, Spec: d.Spec, Nodes: d.Nodes}, placement.UpdateOptions{Tenure: true})
 	if err != nil {
 		t.Fatalf("shardtest: %v", err)
 		return p
@@ -102,7 +102,7 @@ func (p *Plane) Owner(key string) string {
 func (p *Plane) Publish(edit func(*topology.Declared)) *topology.Topology {
 	p.t.Helper()
 	return p.publish(func(head *topology.Topology) (*placement.Table, error) {
-		return placement.Update(p.table, following(head, edit))
+		return placement.UpdateWith(p.table, following(head, edit), placement.UpdateOptions{Tenure: true})
 	})
 }
 
@@ -177,6 +177,9 @@ func (p *Plane) AssignAll(owners map[string]string) *topology.Topology {
 		d.Version.Seq++
 		d.Parent, d.Objects, d.Mapping = head.Digest(), []*topology.Object{object}, topology.Digest{}
 		d.Cause = topology.Cause{Kind: "keys assigned"}
+		if err := placement.Record(p.table, &d); err != nil {
+			return nil, err
+		}
 		t, err := topology.New(d)
 		if err != nil {
 			return nil, err

@@ -85,7 +85,13 @@ func TestAssign(t *testing.T) {
 				t.Errorf("order of %s: %v, %v", key, routes, err)
 			}
 		}
-		plane.Assign("user:1", "c")
+		next := plane.Assign("user:1", "c")
+		if got := route(t, c, "user:1").OwnedSince(); replicas == 1 && got != next.Version() {
+			t.Errorf("%d replicas: owned since %v, want %v", replicas, got, next.Version())
+		}
+		if got := route(t, c, "user:2").OwnedSince(); got.Compare(next.Version()) >= 0 {
+			t.Errorf("%d replicas: another key is owned since %v", replicas, got)
+		}
 		if got := route(t, c, "user:1").ID(); got != "c" {
 			t.Errorf("reassigned: on %s", got)
 		}
@@ -183,6 +189,34 @@ func testGoneBack(t *testing.T, plane *shardtest.Plane, c *sdk.Client, v2, v4 *t
 	}
 	if n := len(plane.Offer(plane.Topology())); n != 2 {
 		t.Errorf("%d answers, want 2", n)
+	}
+}
+
+// TestSteps: keys go over as far as they are told to.
+func TestSteps(t *testing.T) {
+	plane := shardtest.New(t, "a", "b")
+	c := plane.Client()
+	at := func() (over, between int) {
+		for i := range 400 {
+			r := route(t, c, fmt.Sprint(i))
+			if r.ID() == "c" {
+				over++
+			}
+			if _, ok := r.Other(); ok {
+				between++
+			}
+		}
+		return over, between
+	}
+	plane.Begin(0, func(d *topology.Declared) { d.Nodes = append(d.Nodes, topology.Node{ID: "c", Weight: 1}) })
+	over, between := at()
+	plane.Step(.5)
+	half, still := at()
+	plane.Step(1)
+	all, _ := at()
+	plane.Finish()
+	if end, none := at(); over != 0 || between < 60 || half < between/4 || half > 3*between/4 || still != between || all != between || end != between || none != 0 {
+		t.Errorf("%d, %d; %d, %d; %d; %d, %d", over, between, half, still, all, end, none)
 	}
 }
 

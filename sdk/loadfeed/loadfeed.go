@@ -119,7 +119,9 @@ func (w wrappedAmong) PickAmong(now time.Duration, seed uint64, among []int) (ba
 
 // What policies take reports by.
 type (
-	loads  interface{ Report(i int, now time.Duration, l wrr.Load) }
+	loads interface {
+		Report(i int, now time.Duration, l wrr.Load)
+	}
 	probes interface {
 		Probes(seed uint64, dst []int) []int
 		Report(i int, now time.Duration, rif int, latency time.Duration)

@@ -42,6 +42,16 @@ type Config struct {
 	MaxRequests int
 	// Grace is how long requests to a node that left may go on; 0 means 30 s.
 	Grace time.Duration
+	// ReadThrough asks the key's other owner after a miss, while its owner changes in
+	// steps (sdk.Route.Other); what is written or deleted is deleted there first.
+	// Every client of the cluster has to do so. A value is not copied over.
+	ReadThrough bool
+	// Fence stores with each value since when its node had owned the key
+	// (sdk.Route.OwnedSince), and takes what is older for a miss: a node that left
+	// and came back cannot serve what it missed. Every client of the cluster has to do
+	// so: values have some bytes before them, and those without are misses. Prepend,
+	// Increment and Decrement are refused with ErrFenced.
+	Fence bool
 	// Dial opens connections; nil means net.Dialer. For TLS.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
@@ -74,15 +84,31 @@ type Client struct {
 
 // node is the pool of one node.
 type node struct {
-	mc   *memcache.Client
-	free chan struct{} // one place for each connection that may be in use
+	mc    *memcache.Client
+	free  chan struct{} // one place for each connection that may be in use
+	dial  func(ctx context.Context, network, to string) (net.Conn, error)
+	spare chan net.Conn // warmed up, not used yet
+	addr  address
+}
+
+// close closes all connections that are not in use.
+func (n *node) close() {
+	_ = n.mc.Close()
+	for {
+		select {
+		case nc := <-n.spare:
+			_ = nc.Close()
+		default:
+			return
+		}
+	}
 }
 
 // New returns a client for the nodes that c follows. It waits for nothing; it
 // opens connections in the background, to be ready for the first requests.
 func New(c *sdk.Client, cfg Config) *Client {
 	m := &Client{sdk: c, cfg: cfg.withDefaults()}
-	p := pools.Config[*node]{Open: m.open, Close: func(n *node) { _ = n.mc.Close() }, WarmTimeout: m.cfg.Timeout, Grace: m.cfg.Grace}
+	p := pools.Config[*node]{Open: m.open, Close: (*node).close, WarmTimeout: m.cfg.Timeout, Grace: m.cfg.Grace}
 	if m.cfg.WarmUp > 0 {
 		p.Warm = m.warm
 	}
@@ -112,7 +138,8 @@ func (c *Client) open(n topology.Node) (*node, error) {
 	addr := address(n.Addr)
 	mc := memcache.NewFromSelector(single{addr})
 	mc.Timeout, mc.MaxIdleConns = c.cfg.Timeout, c.cfg.MaxConns
-	mc.DialContext = func(ctx context.Context, network, to string) (net.Conn, error) {
+	p := &node{mc: mc, addr: addr, free: make(chan struct{}, c.cfg.MaxConns), spare: make(chan net.Conn, max(0, c.cfg.WarmUp))}
+	p.dial = func(ctx context.Context, network, to string) (net.Conn, error) {
 		nc, err := c.cfg.Dial(ctx, network, to)
 		if err != nil {
 			return nil, err
@@ -120,7 +147,15 @@ func (c *Client) open(n topology.Node) (*node, error) {
 		now := time.Now()
 		return &conn{Conn: nc, again: func() (net.Conn, error) { return c.dial(network, to) }, limits: &c.cfg, opened: now, used: now, renewed: &c.renewed}, nil
 	}
-	return &node{mc: mc, free: make(chan struct{}, c.cfg.MaxConns)}, nil
+	mc.DialContext = func(ctx context.Context, network, to string) (net.Conn, error) {
+		select {
+		case nc := <-p.spare:
+			return nc, nil
+		default:
+			return p.dial(ctx, network, to)
+		}
+	}
+	return p, nil
 }
 
 func (c *Client) dial(network, to string) (net.Conn, error) {
@@ -140,10 +175,39 @@ func (c *Client) warm(ctx context.Context, n *node) error {
 	var all sync.WaitGroup
 	errs := make([]error, c.cfg.WarmUp)
 	for i := range errs {
-		all.Go(func() { errs[i] = n.use(ctx, n.mc.Ping) })
+		all.Go(func() { errs[i] = n.warmOne(ctx, n.addr) })
 	}
 	all.Wait()
 	return errors.Join(errs...)
+}
+
+// warmOne opens one connection, asks for the server's version, and puts it by.
+func (n *node) warmOne(ctx context.Context, addr address) error {
+	nc, err := n.dial(ctx, addr.Network(), addr.String())
+	if err != nil {
+		return err
+	}
+	if end, ok := ctx.Deadline(); ok {
+		err = nc.SetDeadline(end)
+	}
+	var answer [256]byte
+	if err == nil {
+		_, err = nc.Write([]byte("version\r\n"))
+	}
+	for got := 0; err == nil && (got == 0 || answer[got-1] != '\n') && got < len(answer); {
+		var k int
+		k, err = nc.Read(answer[got:])
+		got += k
+	}
+	if err == nil {
+		select {
+		case n.spare <- nc:
+			return nil
+		default: // cannot be: there is room for as many as are warmed up
+		}
+	}
+	_ = nc.Close()
+	return err
 }
 
 // use calls fn when one of the node's connections may be used.

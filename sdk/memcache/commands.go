@@ -11,21 +11,41 @@ import (
 )
 
 // Get returns the item, or memcache.ErrCacheMiss.
-func (c *Client) Get(key string) (item *memcache.Item, err error) {
-	err = c.at(key, func(mc *memcache.Client) error {
-		item, err = mc.Get(key)
-		return err
-	})
-	return item, err
+func (c *Client) Get(key string) (*memcache.Item, error) {
+	return c.get(key, func(mc *memcache.Client) (*memcache.Item, error) { return mc.Get(key) })
 }
 
 // GetAndTouch is Get, and sets the item's expiry to seconds.
-func (c *Client) GetAndTouch(key string, seconds int32) (item *memcache.Item, err error) {
-	err = c.at(key, func(mc *memcache.Client) error {
-		item, err = mc.GetAndTouch(key, seconds)
+func (c *Client) GetAndTouch(key string, seconds int32) (*memcache.Item, error) {
+	return c.get(key, func(mc *memcache.Client) (*memcache.Item, error) { return mc.GetAndTouch(key, seconds) })
+}
+
+func (c *Client) get(key string, fn func(*memcache.Client) (*memcache.Item, error)) (item *memcache.Item, err error) {
+	r, err := c.sdk.Route(key)
+	if err != nil {
+		return nil, noServers(err)
+	}
+	err = c.on(r, func(mc *memcache.Client) error {
+		item, err = fn(mc)
 		return err
 	})
-	return item, err
+	if err == nil && c.fresh(r, item) {
+		return item, nil
+	}
+	if err != nil && !errors.Is(err, memcache.ErrCacheMiss) {
+		return nil, err
+	}
+	err = c.other(r, func(mc *memcache.Client) error {
+		item, err = fn(mc)
+		return err
+	})
+	if err == nil && !c.before(item) {
+		err = memcache.ErrCacheMiss
+	}
+	if err != nil {
+		return nil, err
+	}
+	return item, nil
 }
 
 // GetMulti returns the items that were found, by key: one request to each node
@@ -39,7 +59,7 @@ func (c *Client) GetMulti(keys []string) (map[string]*memcache.Item, error) {
 	found := make(map[string]*memcache.Item, len(keys))
 	if len(parts) == 1 {
 		err := c.getPart(parts[0], found, nil)
-		return found, err
+		return found, errors.Join(err, c.getOthers(parts, found))
 	}
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -48,13 +68,14 @@ func (c *Client) GetMulti(keys []string) (map[string]*memcache.Item, error) {
 		all.Go(func() { errs[i] = c.getPart(p, found, &mu) })
 	}
 	all.Wait()
-	return found, errors.Join(errs...)
+	return found, errors.Join(append(errs, c.getOthers(parts, found))...)
 }
 
 // part is the keys of a request that go to one node.
 type part struct {
 	route sdk.Route
 	keys  []string
+	at    map[string]sdk.Route // of each key
 }
 
 // split groups keys by node. One call works on one version: where a new one comes
@@ -82,9 +103,10 @@ func (c *Client) split(keys []string) ([]part, error) {
 		if !ok {
 			at = len(parts)
 			index[r.ID()] = at
-			parts = append(parts, part{route: r})
+			parts = append(parts, part{route: r, at: make(map[string]sdk.Route)})
 		}
 		parts[at].keys = append(parts[at].keys, keys[i])
+		parts[at].at[keys[i]] = r
 	}
 	return parts, nil
 }
@@ -98,25 +120,62 @@ func (c *Client) getPart(p part, found map[string]*memcache.Item, mu *sync.Mutex
 			defer mu.Unlock()
 		}
 		for key, item := range items {
-			found[key] = item
+			if c.fresh(p.at[key], item) {
+				found[key] = item
+			}
 		}
 		return err
 	})
 }
 
+// getOthers asks the other owners for what was missed.
+func (c *Client) getOthers(parts []part, found map[string]*memcache.Item) error {
+	var errs []error
+	for _, p := range parts {
+		for _, key := range p.keys {
+			if found[key] != nil {
+				continue
+			}
+			err := c.other(p.at[key], func(mc *memcache.Client) error {
+				item, err := mc.Get(key)
+				if err == nil && c.before(item) {
+					found[key] = item
+				}
+				return err
+			})
+			if err != nil && !errors.Is(err, memcache.ErrCacheMiss) {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// write writes an item, and deletes what the key's other owner has.
+func (c *Client) write(item *memcache.Item, fn func(*memcache.Client, *memcache.Item) error) error {
+	r, err := c.sdk.Route(item.Key)
+	if err != nil {
+		return noServers(err)
+	}
+	if err := c.supersede(r, item.Key); err != nil {
+		return err
+	}
+	return c.on(r, func(mc *memcache.Client) error { return fn(mc, c.stamped(r, item)) })
+}
+
 // Set writes the item, unconditionally.
 func (c *Client) Set(item *memcache.Item) error {
-	return c.at(item.Key, func(mc *memcache.Client) error { return mc.Set(item) })
+	return c.write(item, (*memcache.Client).Set)
 }
 
 // Add writes the item if there is none, else memcache.ErrNotStored.
 func (c *Client) Add(item *memcache.Item) error {
-	return c.at(item.Key, func(mc *memcache.Client) error { return mc.Add(item) })
+	return c.write(item, (*memcache.Client).Add)
 }
 
 // Replace writes the item if there is one, else memcache.ErrNotStored.
 func (c *Client) Replace(item *memcache.Item) error {
-	return c.at(item.Key, func(mc *memcache.Client) error { return mc.Replace(item) })
+	return c.write(item, (*memcache.Client).Replace)
 }
 
 // Append puts the item's value after the one that is there, else
@@ -128,6 +187,9 @@ func (c *Client) Append(item *memcache.Item) error {
 // Prepend puts the item's value before the one that is there, else
 // memcache.ErrNotStored.
 func (c *Client) Prepend(item *memcache.Item) error {
+	if c.cfg.Fence {
+		return ErrFenced
+	}
 	return c.at(item.Key, func(mc *memcache.Client) error { return mc.Prepend(item) })
 }
 
@@ -136,12 +198,19 @@ func (c *Client) Prepend(item *memcache.Item) error {
 // read from another node, before a change of the topology, is not there or has
 // another number.
 func (c *Client) CompareAndSwap(item *memcache.Item) error {
-	return c.at(item.Key, func(mc *memcache.Client) error { return mc.CompareAndSwap(item) })
+	return c.write(item, (*memcache.Client).CompareAndSwap)
 }
 
 // Delete deletes the item, or returns memcache.ErrCacheMiss.
 func (c *Client) Delete(key string) error {
-	return c.at(key, func(mc *memcache.Client) error { return mc.Delete(key) })
+	r, err := c.sdk.Route(key)
+	if err != nil {
+		return noServers(err)
+	}
+	if err := c.supersede(r, key); err != nil {
+		return err
+	}
+	return c.on(r, func(mc *memcache.Client) error { return mc.Delete(key) })
 }
 
 // Touch sets the item's expiry to seconds, or returns memcache.ErrCacheMiss.
@@ -152,6 +221,9 @@ func (c *Client) Touch(key string, seconds int32) error {
 // Increment adds delta to a decimal number and returns the sum, or
 // memcache.ErrCacheMiss.
 func (c *Client) Increment(key string, delta uint64) (sum uint64, err error) {
+	if c.cfg.Fence {
+		return 0, ErrFenced
+	}
 	err = c.at(key, func(mc *memcache.Client) error {
 		sum, err = mc.Increment(key, delta)
 		return err
@@ -162,6 +234,9 @@ func (c *Client) Increment(key string, delta uint64) (sum uint64, err error) {
 // Decrement takes delta from a decimal number, down to 0, and returns the rest, or
 // memcache.ErrCacheMiss.
 func (c *Client) Decrement(key string, delta uint64) (rest uint64, err error) {
+	if c.cfg.Fence {
+		return 0, ErrFenced
+	}
 	err = c.at(key, func(mc *memcache.Client) error {
 		rest, err = mc.Decrement(key, delta)
 		return err

@@ -1,0 +1,104 @@
+package memcache
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/bradfitz/gomemcache/memcache"
+
+	"github.com/shardd/shardd/sdk"
+	"github.com/shardd/shardd/topology"
+)
+
+// ErrFenced says that a command cannot be had with Config.Fence: it would read or write
+// the stamp that stands before each value.
+var ErrFenced = errors.New("memcache: not with Fence; it would touch the stamp before the value")
+
+// A stamp is the version since which the node owned the key when the value was written:
+// stampMark, then epoch and seq as unsigned varints (encoding/binary).
+const stampMark = 0xf5
+
+// stamped returns the item as it is stored on the route's node.
+func (c *Client) stamped(r sdk.Route, item *memcache.Item) *memcache.Item {
+	if !c.cfg.Fence {
+		return item
+	}
+	since := r.OwnedSince()
+	b := make([]byte, 1, 1+2*binary.MaxVarintLen64+len(item.Value))
+	b[0] = stampMark
+	b = binary.AppendUvarint(b, since.Epoch)
+	b = binary.AppendUvarint(b, since.Seq)
+	out := *item
+	out.Value = append(b, item.Value...)
+	return &out
+}
+
+// unstamp reads a stored value. ok is false without a stamp.
+func unstamp(b []byte) (since topology.Version, value []byte, ok bool) {
+	if len(b) == 0 || b[0] != stampMark {
+		return since, nil, false
+	}
+	b = b[1:]
+	for _, to := range []*uint64{&since.Epoch, &since.Seq} {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			return since, nil, false
+		}
+		*to, b = v, b[n:]
+	}
+	return since, b, true
+}
+
+// fresh takes the stamp off an item that was read on the route's node. It returns false
+// for one that the node may hold from an earlier time at which it owned the key: the key
+// may have been written or deleted elsewhere since.
+func (c *Client) fresh(r sdk.Route, item *memcache.Item) bool {
+	if !c.cfg.Fence {
+		return true
+	}
+	since, value, ok := unstamp(item.Value)
+	now := r.OwnedSince()
+	if !ok || now.IsZero() || since.Compare(now) < 0 {
+		return false
+	}
+	item.Value = value
+	return true
+}
+
+// before takes the stamp off an item of the other owner, which owned the key until this
+// version: what it holds was right until then.
+func (c *Client) before(item *memcache.Item) bool {
+	if !c.cfg.Fence {
+		return true
+	}
+	_, value, ok := unstamp(item.Value)
+	if ok {
+		item.Value = value
+	}
+	return ok
+}
+
+// other calls fn with the pool of the key's other owner while its owner changes in steps,
+// if that is wanted.
+func (c *Client) other(r sdk.Route, fn func(*memcache.Client) error) error {
+	if !c.cfg.ReadThrough {
+		return memcache.ErrCacheMiss
+	}
+	n, ok := r.Other()
+	if !ok {
+		return memcache.ErrCacheMiss
+	}
+	return c.pools.One(n, func(_ topology.Node, p *node) error {
+		return p.useIn(c.cfg.Timeout, func() error { return fn(p.mc) })
+	})
+}
+
+// supersede deletes what the other owner has, before the owner is written: a read that
+// misses must not find an older value there.
+func (c *Client) supersede(r sdk.Route, key string) error {
+	err := c.other(r, func(mc *memcache.Client) error { return mc.Delete(key) })
+	if errors.Is(err, memcache.ErrCacheMiss) {
+		return nil
+	}
+	return err
+}
