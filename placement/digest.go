@@ -55,7 +55,7 @@ func (t *Table) mappingDigest() topology.Digest {
 	w.u32(spec.Replicas)
 	zones := spec.ZoneAware && spec.Replicas > 1
 	w.flag(zones)
-	w.u32(uint32(t.owners))
+	w.u32(uint32(w.owners()))
 	for _, n := range t.topo.Nodes() {
 		if spec.OwnerWeight(n) == 0 {
 			continue
@@ -154,6 +154,15 @@ type digestWriter struct {
 	h      hash.Hash
 	buf    []byte
 	number []int
+}
+
+// owners is how many nodes have a number: all that own keys by their weight.
+func (w *digestWriter) owners() int {
+	n := 0
+	for _, x := range w.number {
+		n = max(n, x+1)
+	}
+	return n
 }
 
 func (w *digestWriter) flush() {

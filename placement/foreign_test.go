@@ -76,13 +76,13 @@ func drawnKeys(n int) []string {
 // The movement that is computed is what keys do, in every mode, when a node
 // comes; and it is computed by the method that the mode allows.
 func TestForeignMovement(t *testing.T) {
-	keys := drawnKeys(20_000)
+	keys := drawnKeys(10_000)
 	for _, f := range foreignModes() {
 		from := foreignTable(t, nil, f, 6)
 		to := foreignTable(t, from, f, 7)
 		r := movement(t, from, to)
 		counted := MovementKeys(from, to, slices.Values(keys))
-		if diff := math.Abs(r.Ratio - counted.Ratio); diff > .016 {
+		if diff := math.Abs(r.Ratio - counted.Ratio); diff > .02 {
 			t.Errorf("%s: %s says %.4f moves, of %d keys %.4f do", foreignName(f), r.Method, r.Ratio, len(keys), counted.Ratio)
 		}
 		if want := foreignMethod(from); r.Method != want {
@@ -137,17 +137,20 @@ func foreignMethod(t *Table) Method {
 
 // From a foreign mapping to a native one and back: what moves is what keys do.
 func TestForeignToNative(t *testing.T) {
-	keys := drawnKeys(6_000)
-	for _, f := range foreignModes() {
+	keys := drawnKeys(4_000)
+	for i, f := range foreignModes() {
+		if testing.Short() && i%4 != 0 {
+			continue
+		}
 		from := foreignTable(t, nil, f, 6)
 		for _, name := range []string{"ring:40", "slots:1024 crc16 {}"} {
 			to := after(t, from, specOf(name), foreignNodes(6))
 			for _, pair := range [][2]*Table{{from, to}, {to, after(t, to, foreignSpec(f), from.topo.Nodes())}} {
-				r, err := MovementWith(pair[0], pair[1], MovementOptions{SampleKeys: 6000})
+				r, err := MovementWith(pair[0], pair[1], MovementOptions{SampleKeys: 4000})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if counted := MovementKeys(pair[0], pair[1], slices.Values(keys)); math.Abs(r.Ratio-counted.Ratio) > .03 {
+				if counted := MovementKeys(pair[0], pair[1], slices.Values(keys)); math.Abs(r.Ratio-counted.Ratio) > .035 {
 					t.Errorf("%s, %s: %s says %.4f moves, of %d keys %.4f do", foreignName(f), name, r.Method, r.Ratio, len(keys), counted.Ratio)
 				}
 				if r.BetweenUnchanged != 0 {
