@@ -148,7 +148,7 @@ func TestDisagree(t *testing.T) {
 }
 
 func Example() {
-	source, err := httpsource.New("cache", []string{"http://127.0.0.1:7070"})
+	source, err := httpsource.New("cache", []string{"http://127.0.0.1:7420"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -312,7 +312,7 @@ func TestErrors(t *testing.T) {
 
 func Example() {
 	grpclb.Register()
-	source, err := httpsource.New("api", []string{"http://127.0.0.1:7070"})
+	source, err := httpsource.New("api", []string{"http://127.0.0.1:7420"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -12,7 +12,7 @@ import (
 )
 
 func Example() {
-	source, err := httpsource.New("api", []string{"http://127.0.0.1:7070"})
+	source, err := httpsource.New("api", []string{"http://127.0.0.1:7420"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -43,7 +43,7 @@ func Example() {
 
 // A reverse proxy that shards by path.
 func ExampleTransport_reverseProxy() {
-	source, err := httpsource.New("api", []string{"http://127.0.0.1:7070"})
+	source, err := httpsource.New("api", []string{"http://127.0.0.1:7420"})
 	if err != nil {
 		fmt.Println(err)
 		return

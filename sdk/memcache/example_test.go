@@ -12,7 +12,7 @@ import (
 
 // A program that uses gomemcache changes the line that makes its client.
 func ExampleSelector() {
-	source, err := httpsource.New("cache", []string{"http://127.0.0.1:7070"})
+	source, err := httpsource.New("cache", []string{"http://127.0.0.1:7420"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -33,7 +33,7 @@ func ExampleSelector() {
 
 // With pools of its own it also changes the type: the methods are the same.
 func ExampleClient() {
-	source, err := httpsource.New("cache", []string{"http://127.0.0.1:7070"})
+	source, err := httpsource.New("cache", []string{"http://127.0.0.1:7420"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -12,7 +12,7 @@ import (
 )
 
 func follow() (*sdk.Client, error) {
-	source, err := httpsource.New("cache", []string{"http://127.0.0.1:7070"})
+	source, err := httpsource.New("cache", []string{"http://127.0.0.1:7420"})
 	if err != nil {
 		return nil, err
 	}

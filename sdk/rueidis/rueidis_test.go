@@ -172,7 +172,7 @@ func TestErrors(t *testing.T) {
 }
 
 func Example() {
-	source, err := httpsource.New("cache", []string{"http://127.0.0.1:7070"})
+	source, err := httpsource.New("cache", []string{"http://127.0.0.1:7420"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -11,7 +11,7 @@ import (
 )
 
 func Example() {
-	source, err := httpsource.New("cache", []string{"http://127.0.0.1:7070"})
+	source, err := httpsource.New("cache", []string{"http://127.0.0.1:7420"})
 	if err != nil {
 		fmt.Println(err)
 		return
