@@ -2,7 +2,6 @@ package live
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -78,17 +77,12 @@ frontend in
 		if strings.HasPrefix(name, "uri") {
 			list = paths
 		}
-		answers := ask(t, list, func(key string) (*http.Request, error) {
+		answers := ask(t, fmt.Sprintf("127.0.0.1:%d", front), list, func(key string) string {
 			target := "/"
 			if strings.HasPrefix(name, "uri") {
 				target = key
 			}
-			r, err := http.NewRequest(http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", front, target), nil)
-			if err == nil {
-				r.Header.Set("X-Key", key)
-				r.Header.Set("X-Backend", name)
-			}
-			return r, err
+			return fmt.Sprintf("GET %s HTTP/1.1\r\nHost: x\r\nX-Key: %s\r\nX-Backend: %s\r\n\r\n", target, key, name)
 		})
 		agrees(t, name, mapping(t, file, name), list, answers)
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/shardd/shardd/migrate"
 	"github.com/shardd/shardd/placement"
@@ -140,32 +142,35 @@ func backends(t *testing.T, n int, paths ...string) []string {
 	return addrs
 }
 
-// ask sends one request a key and returns the bodies of the answers.
-func ask(t *testing.T, keys []string, request func(key string) (*http.Request, error)) []string {
+// ask sends one request a key, as text, over a few connections without waiting for
+// answers, and returns their bodies.
+func ask(t *testing.T, addr string, keys []string, request func(key string) string) []string {
 	t.Helper()
-	transport := &http.Transport{MaxIdleConnsPerHost: 8}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport}
+	const connections = 4
 	answers := make([]string, len(keys))
 	var wait sync.WaitGroup
-	for w := range 8 {
+	for first := range connections {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
 		wait.Go(func() {
-			for i := w; i < len(keys); i += 8 {
-				r, err := request(keys[i])
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				answer, err := client.Do(r.WithContext(t.Context()))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				body, err := io.ReadAll(answer.Body)
-				answer.Body.Close()
-				if answers[i] = string(body); err != nil || answer.StatusCode != http.StatusOK {
-					t.Errorf("%q: %s, %v", keys[i], answer.Status, err)
-					return
+			w := bufio.NewWriter(conn)
+			for i := first; i < len(keys); i += connections {
+				_, _ = w.WriteString(request(keys[i])) // an error shows below
+			}
+			_ = w.Flush()
+		})
+		wait.Go(func() {
+			r := bufio.NewReader(conn)
+			for i := first; i < len(keys) && !t.Failed(); i += connections {
+				var err error
+				if answers[i], err = answer(r); err != nil {
+					t.Errorf("%q: %v", keys[i], err)
 				}
 			}
 		})
@@ -174,6 +179,19 @@ func ask(t *testing.T, keys []string, request func(key string) (*http.Request, e
 		t.FailNow()
 	}
 	return answers
+}
+
+func answer(r *bufio.Reader) (string, error) {
+	a, err := http.ReadResponse(r, nil)
+	if err != nil {
+		return "", err
+	}
+	defer a.Body.Close()
+	body, err := io.ReadAll(a.Body)
+	if err == nil && a.StatusCode != http.StatusOK {
+		err = errors.New(a.Status)
+	}
+	return string(body), err
 }
 
 func write(t *testing.T, name, data string) string {
@@ -213,11 +231,22 @@ func get(t *testing.T, addr string, keys []string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	for _, k := range keys {
+		fmt.Fprintf(&b, "get %s\r\n", k)
+	}
+	var wait sync.WaitGroup
+	defer func() {
+		conn.Close()
+		wait.Wait()
+	}()
+	wait.Go(func() { _, _ = conn.Write(b.Bytes()) }) // an error shows below
 	r := bufio.NewReader(conn)
 	answers := make([]string, len(keys))
 	for i, k := range keys {
-		fmt.Fprintf(conn, "get %s\r\n", k)
 		head, err := r.ReadString('\n')
 		if err != nil || !strings.HasPrefix(head, "VALUE ") {
 			t.Fatalf("%q: %q, %v", k, head, err)

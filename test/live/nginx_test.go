@@ -2,7 +2,6 @@ package live
 
 import (
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -63,12 +62,8 @@ http {
 		if strings.HasPrefix(name, "ip") {
 			list, header = ips, "X-Real-IP"
 		}
-		answers := ask(t, list, func(key string) (*http.Request, error) {
-			r, err := http.NewRequest(http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/%s", front, name), nil)
-			if err == nil {
-				r.Header.Set(header, key)
-			}
-			return r, err
+		answers := ask(t, fmt.Sprintf("127.0.0.1:%d", front), list, func(key string) string {
+			return fmt.Sprintf("GET /%s HTTP/1.1\r\nHost: x\r\n%s: %s\r\n\r\n", name, header, key)
 		})
 		agrees(t, name, mapping(t, file, name), list, answers)
 	}

@@ -38,10 +38,12 @@ func masters(t *testing.T, n int) (addrs, dirs []string, clients []*redis.Client
 			t.Fatal(err)
 		}
 	}
-	for i := 1; i < n; i++ {
-		host, port, _ := strings.Cut(addrs[i], ":")
-		if err := clients[0].Do(t.Context(), "CLUSTER", "MEET", host, port, buses[i]).Err(); err != nil {
-			t.Fatal(err)
+	for i, addr := range addrs {
+		host, port, _ := strings.Cut(addr, ":")
+		for _, c := range clients[:i] { // all at once, rather than by hearsay
+			if err := c.Do(t.Context(), "CLUSTER", "MEET", host, port, buses[i]).Err(); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	return addrs, dirs, clients
