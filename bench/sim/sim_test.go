@@ -41,6 +41,9 @@ func near(t *testing.T, what string, got, want, part float64) {
 
 // TestQueues compares what is served how with the formulas.
 func TestQueues(t *testing.T) {
+	if raceDetector {
+		t.Skip("one goroutine, and a minute of it")
+	}
 	const rho = .7
 	play := func(v Server, service Dist) *Result {
 		t.Helper()

@@ -32,6 +32,9 @@ func play(t *testing.T, name string, e Env) []Row {
 
 // TestExact plays what costs nothing and has no chance in it, or little.
 func TestExact(t *testing.T) {
+	if raceDetector {
+		t.Skip("no goroutine shares anything with another here")
+	}
 	for _, name := range []string{"formulas", "swrr", "two-hosts", "queueing", "retry", "movement", "sinkhole", "antagonist", "herd"} {
 		for _, r := range play(t, name, Env{Quick: true}) {
 			if !r.OK() {
@@ -54,6 +57,9 @@ func TestSameBytes(t *testing.T) {
 		{"hotkeys", Params{N: []int{8}, M: []int{3}, Units: 100, Seeds: 2}},
 		{"affinity", Params{N: []int{4}, C: []float64{1.25}, Units: 50, Seeds: 2}},
 	} {
+		if raceDetector && c.name != "bounded" {
+			continue // where goroutines are
+		}
 		text := func(workers int) string {
 			t.Helper()
 			var b bytes.Buffer

@@ -6,6 +6,7 @@ import (
 	"math"
 	"sort"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/shardd/shardd/balance"
@@ -98,7 +99,8 @@ type routed struct {
 	fleet
 	keys    *keys
 	clients []*sdk.Client
-	dice    *sim.Dice // keys, and the clients' chance
+	dice    *sim.Dice    // keys, and the clients' chance
+	now     atomic.Int64 // the clients' clock; their upkeep reads it, too
 
 	tickets []sdk.Ticket // open ones, by token
 	free    []int64
@@ -112,12 +114,7 @@ type routed struct {
 // newRouted makes m clients of the cluster.
 func newRouted(ctx context.Context, f fleet, c *cluster, m int, k *keys, opts ...sdk.Option) (*routed, error) {
 	r := &routed{fleet: f, keys: k, dice: sim.NewDice(f.cfg.Seed, 200)}
-	clock := func() time.Duration {
-		if r.sim == nil {
-			return 0
-		}
-		return r.sim.Now()
-	}
+	clock := func() time.Duration { return time.Duration(r.now.Load()) }
 	opts = append(opts, sdk.WithClock(clock), sdk.WithChance(r.dice.Bits))
 	for range m {
 		client, err := sdk.New(still{c.table.Topology()}, opts...)
@@ -137,6 +134,7 @@ func newRouted(ctx context.Context, f fleet, c *cluster, m int, k *keys, opts ..
 	r.cfg.Arrived = func(int) int64 { return r.pending }
 	ended := r.cfg.Ended
 	r.cfg.Ended = func(e sim.End) {
+		r.now.Store(int64(e.At))
 		t := &r.tickets[e.Token]
 		t.Report(int64(r.sim.Load(e.Server)))
 		t.Done(sdk.Success)
@@ -176,6 +174,7 @@ type byKey struct {
 // Pick implements balance.Picker.
 func (b *byKey) Pick(now time.Duration, _ uint64, _ []*balance.Node) (balance.Ticket, error) {
 	r := b.r
+	r.now.Store(int64(now))
 	r.key = r.keys.draw(r.dice)
 	r.pending = r.slot()
 	t := &r.tickets[r.pending]
