@@ -79,7 +79,10 @@ func New(f topology.Foreign, nodes []topology.Node) (*Mapping, error) {
 			m.Modulo, m.Keyed = nil, newKeyed(f, all, live)
 		}
 	}
-	return m, err
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // servers returns the nodes that the foreign list has, in its order, with what

@@ -18,7 +18,7 @@ import (
 type Keyed struct {
 	rule  keyedRule
 	list  []server // the foreign list, those that are down included
-	total uint32
+	total uint64
 	live  int
 	ring  []ring.Point // sharedRing
 }
@@ -48,7 +48,7 @@ func newKeyed(f topology.Foreign, all, live []server) *Keyed {
 	}
 	k.list = all
 	for _, s := range all {
-		k.total += s.OwnerWeight()
+		k.total += uint64(s.OwnerWeight())
 	}
 	return k
 }
@@ -108,7 +108,7 @@ func (k *Keyed) AppendKey(dst []int, key string, n int) []int {
 	}
 	for try := 0; try <= tries && len(seen) < n; try++ {
 		h = k.next(h, try, key)
-		take(k.bucket(h % k.total))
+		take(k.bucket(uint64(h) % k.total))
 	}
 	for _, s := range k.list {
 		take(s)
@@ -129,12 +129,13 @@ func (k *Keyed) next(h uint32, try int, key string) uint32 {
 }
 
 // bucket returns the server whose weights, one after the other, hold b.
-func (k *Keyed) bucket(b uint32) server {
+func (k *Keyed) bucket(b uint64) server {
 	for _, s := range k.list {
-		if b < s.OwnerWeight() {
+		w := uint64(s.OwnerWeight())
+		if b < w {
 			return s
 		}
-		b -= s.OwnerWeight()
+		b -= w
 	}
 	return k.list[0] // not reached: b is below the total
 }

@@ -10,6 +10,10 @@
 //	       the 64 bits are crc & 16383: a multiply-high by 16384 slots gives
 //	       exactly the Redis slot. 65,536 values in all.
 //
+// Beside these stand the hashes of foreign systems (foreign.go), for mappings that
+// keep theirs: checked against the software that defines them, named by constants,
+// and not accepted as a specification's own key hash.
+//
 // # Law
 //
 // Sum is a pure function of the bytes of the key: no seed, no state, the same
