@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/shardd/shardd/bench/sim"
 	"github.com/shardd/shardd/placement"
@@ -90,52 +91,71 @@ type cacheRun struct {
 	down    string // the node that does not answer
 	dice    *sim.Dice
 	buf     []int
+
+	hits, stale []float64 // by window after the warm-up
 }
 
+// playCaches plays a change, and the same requests without it: what the two differ
+// by is the change, and not chance.
 func playCaches(c change, n int, seed uint64) ([]Metric, error) {
-	cl, err := newCluster(topology.Spec{Algorithm: c.algorithm}, n)
+	still, _, err := playWindows(change{algorithm: c.algorithm}, n, seed)
 	if err != nil {
 		return nil, err
+	}
+	run, start, err := playWindows(c, n, seed)
+	if err != nil {
+		return nil, err
+	}
+	report, err := placement.Movement(start, run.table)
+	if err != nil {
+		return nil, err
+	}
+	var before, after, stale, last float64
+	lost := make([]float64, afterWindows) // hit rate
+	for w := range lost {
+		before, after, stale = before+still.hits[w]/afterWindows, after+run.hits[w]/afterWindows, stale+run.stale[w]/afterWindows
+		lost[w] = still.hits[w] - run.hits[w]
+		if w >= afterWindows-10 {
+			last += lost[w] / 10
+		}
+	}
+	worst, recovered := slices.Max(lost), 0
+	for w, x := range lost {
+		if x > last+.005 {
+			recovered = w + 1
+		}
+	}
+	return []Metric{
+		{"moved", report.Ratio}, {"hits", before}, {"hits_with", after}, {"dip", worst - max(0, last)},
+		{"origin_load", (1 - before + worst) / (1 - before)}, {"windows_to_recover", float64(recovered)}, {"stale", stale},
+	}, nil
+}
+
+// playWindows plays the windows of one run and returns it with the mapping that it
+// started with.
+func playWindows(c change, n int, seed uint64) (*cacheRun, *placement.Table, error) {
+	cl, err := newCluster(topology.Spec{Algorithm: c.algorithm}, n)
+	if err != nil {
+		return nil, nil, err
 	}
 	f := &cacheRun{cluster: cl, keys: newKeys(seed, cacheKeys, cacheSkew), version: make([]int32, cacheKeys), caches: map[string]*lru{}, dice: sim.NewDice(seed, 500)}
 	for _, name := range f.keys.names {
 		f.hash = append(f.hash, cl.table.Hash(name))
 	}
-	var before float64
-	for w := range warmWindows {
-		hits, _ := f.window()
-		if w >= warmWindows-10 {
-			before += hits / 10
-		}
-	}
 	start := cl.table
-	lowest, after, stale := 1., 0., 0.
-	var list []float64
+	for range warmWindows {
+		f.window()
+	}
 	for w := range afterWindows {
-		if err := c.step(f, w); err != nil {
-			return nil, err
+		if c.step != nil {
+			if err := c.step(f, w); err != nil {
+				return nil, nil, err
+			}
 		}
-		hits, old := f.window()
-		list = append(list, hits)
-		lowest, stale = math.Min(lowest, hits), stale+old/afterWindows
-		if w >= afterWindows-10 {
-			after += hits / 10
-		}
+		hits, stale := f.window()
+		f.hits, f.stale = append(f.hits, hits), append(f.stale, stale)
 	}
-	recovered := 0
-	for w, hits := range list {
-		if hits < after-.015 {
-			recovered = w + 1
-		}
-	}
-	report, err := placement.Movement(start, cl.table)
-	if err != nil {
-		return nil, err
-	}
-	return []Metric{
-		{"moved", report.Ratio}, {"hits", before}, {"hits_after", after}, {"lowest", lowest}, {"dip", math.Min(before, after) - lowest},
-		{"origin_load", (1 - lowest) / (1 - before)}, {"windows_to_recover", float64(recovered)}, {"stale", stale},
-	}, nil
+	return f, start, nil
 }
 
 // window plays one window and returns the share of reads that hit, and of those
