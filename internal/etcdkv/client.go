@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -24,9 +25,10 @@ const (
 
 // Options of a Client. The zero value takes the defaults.
 type Options struct {
-	// TryTimeout bounds one try of a call; default 2 s. The first gets a
-	// quarter of it, the next ones twice as long each up to all of it: a try
-	// that meets a member that does not answer is made again on another one.
+	// TryTimeout bounds one try of a call; default 2 s. The first gets eight
+	// times what calls have taken lately, from 100 ms to a quarter of this, the
+	// next ones twice as long each up to all of it: a try that meets a member
+	// that does not answer is made again on another one.
 	TryTimeout time.Duration
 	// CallTimeout bounds a call with all its tries; default 10 s.
 	CallTimeout time.Duration
@@ -67,6 +69,7 @@ type Client struct {
 	conn      *grpc.ClientConn // nil = in this process
 	endpoints func() []string
 	o         Options
+	latency   atomic.Int64 // of calls lately, in ns; 0 = not known
 }
 
 // New wraps c, which the caller keeps and closes.
@@ -155,7 +158,7 @@ func (c *Client) call(ctx context.Context, op string, try func(context.Context) 
 	defer cancel()
 	var last error
 	for n := 0; ; n++ {
-		err := c.try(whole, c.o.TryTimeout>>max(0, 2-n), try)
+		err := c.try(whole, c.limit(n), try)
 		if err == nil {
 			return nil
 		}
@@ -173,11 +176,33 @@ func (c *Client) call(ctx context.Context, op string, try func(context.Context) 
 	}
 }
 
+// limit is the time of the n-th try, from 0.
+func (c *Client) limit(n int) time.Duration {
+	first := c.o.TryTimeout / 4
+	if lately := time.Duration(c.latency.Load()); lately > 0 {
+		first = min(first, max(8*lately, 100*time.Millisecond))
+	}
+	return min(c.o.TryTimeout, first<<min(n, 10))
+}
+
+// took notes how long a try took that succeeded.
+func (c *Client) took(d time.Duration) {
+	old := c.latency.Load()
+	if old == 0 {
+		old = int64(d)
+	}
+	c.latency.Store(max(1, old+(int64(d)-old)/8))
+}
+
 func (c *Client) try(ctx context.Context, limit time.Duration, try func(context.Context) error) error {
 	var said said
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, saidKey{}, &said), limit)
 	defer cancel()
+	began := time.Now()
 	err := try(ctx)
+	if err == nil {
+		c.took(time.Since(began))
+	}
 	if errors.Is(err, context.DeadlineExceeded) && said.err != nil {
 		return &waitedError{said.err}
 	}
