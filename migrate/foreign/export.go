@@ -195,7 +195,7 @@ func (l *listing) same(f Format, d topology.Declared) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f, err)
 	}
-	report, err := placement.MovementWith(have, read, placement.MovementOptions{MaxFlows: 1, SampleKeys: 8192})
+	report, err := placement.MovementWith(have, read, placement.MovementOptions{MaxFlows: 1, SampleKeys: 4096})
 	if err != nil {
 		return fmt.Errorf("%s: %w", f, err)
 	}
