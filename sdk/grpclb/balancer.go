@@ -73,7 +73,7 @@ func (b *nodeBalancer) node(id string, addr resolver.Address) {
 		return
 	}
 	n := &nodeConn{addr: addr.Addr}
-	sc, err := b.cc.NewSubConn([]resolver.Address{addr}, balancer.NewSubConnOptions{
+	sc, err := b.cc.NewSubConn([]resolver.Address{addr}, balancer.NewSubConnOptions{ //nolint:staticcheck // SA1019: deprecated for several addresses; this is one
 		StateListener: func(s balancer.SubConnState) { b.changed(id, n, s) }})
 	if err != nil {
 		return // gRPC is closing

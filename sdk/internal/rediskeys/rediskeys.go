@@ -104,7 +104,7 @@ func (s spec) append(dst []int, cmd Args) []int {
 	if first <= 0 || first >= cmd.Len() {
 		return dst
 	}
-	last, step := 0, 1
+	var last, step int
 	if s.keynum {
 		if first+s.a >= cmd.Len() {
 			return dst
