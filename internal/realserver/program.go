@@ -50,7 +50,7 @@ func RunForTest(t testing.TB, program, pkg string, args []string, addrs ...strin
 	go func() { ended <- cmd.Wait() }()
 	stop := func() {
 		_ = cmd.Process.Kill()
-		<-ended
+		<-ended //nolint:errcheck // it was killed
 	}
 	if err := awaitAddrs(addrs, ended); err != nil {
 		stop()
