@@ -37,15 +37,28 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
+// BenchmarkQueue takes and pushes events among 100: into the hole that was left, and
+// after the hole was closed.
 func BenchmarkQueue(b *testing.B) {
-	var q queue
-	dice := NewDice(1, 1)
-	for i := range uint32(100) {
-		q.push(event{int64(dice.Exp() * 1e9), i, 0})
-	}
-	for b.Loop() {
-		e, _ := q.top()
-		q.take()
-		q.push(event{e.at + int64(dice.Exp()*1e9), e.order + 100, 0})
+	for _, closed := range []bool{false, true} {
+		name := "hole"
+		if closed {
+			name = "closed"
+		}
+		b.Run(name, func(b *testing.B) {
+			var q queue
+			dice := NewDice(1, 1)
+			for i := range uint32(100) {
+				q.push(event{int64(dice.Below(1e9)), i, 0})
+			}
+			for b.Loop() {
+				e, _ := q.top()
+				q.take()
+				if closed {
+					q.close()
+				}
+				q.push(event{e.at + int64(dice.Below(1e9)), e.order + 100, 0})
+			}
+		})
 	}
 }

@@ -27,7 +27,8 @@ func (e event) before(f event) bool {
 
 // queue is a heap with four children a node. What is taken from the top leaves
 // a hole that the next push fills: an end of service mostly schedules the next
-// one (BenchmarkQueue: 21 ns for take and push of 100 events, 33 without).
+// one (BenchmarkQueue: 60 to 69 ns for take and push among 100 events, 65 to 84
+// with the hole closed first, on a shared machine).
 type queue struct {
 	heap []event
 	hole bool // heap[0] has been taken
