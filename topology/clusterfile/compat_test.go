@@ -75,6 +75,21 @@ func TestCompatEveryMode(t *testing.T) {
 	}
 }
 
+// A label may be a plain number, as HAProxy's server ids are: these digits are one
+// text to every reader. Others are not.
+func TestCompatNumberAsLabel(t *testing.T) {
+	d, err := Parse("c.yaml", []byte("cluster: c\ncompat: {mode: haproxy}\nnodes: [{id: a, label: 30}, {id: b, label: 7}]\n"))
+	if err != nil || d.Nodes[0].Label != "30" || d.Nodes[1].Label != "7" {
+		t.Errorf("%+v, %v", d.Nodes, err)
+	}
+	for _, label := range []string{"030", "0x1e", "3e1", "-3", "30.0", "true", "1_0", "99999999999999999999"} {
+		_, err := Parse("c.yaml", []byte("cluster: c\ncompat: {mode: haproxy}\nnodes: [{id: a, label: "+label+"}]\n"))
+		if err == nil {
+			t.Errorf("label %s is taken", label)
+		}
+	}
+}
+
 func TestCompatRefused(t *testing.T) {
 	f := func(file, want string) {
 		t.Helper()

@@ -20,7 +20,7 @@
 // Law: a file is taken whole or refused with one error that says where
 // (file, line, column, field), what is wrong and what to do. Nothing is
 // guessed: unknown fields, numbers in quotes, names without quotes that YAML
-// reads as numbers, and parameters of an algorithm that is not chosen are all
+// reads as numbers (but for a label in plain digits, such as a server id), and parameters of an algorithm that is not chosen are all
 // refused. Absent fields get the documented defaults; an absent weight is 1
 // (under mode go-zero 100, its unit).
 //

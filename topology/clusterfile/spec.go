@@ -213,7 +213,7 @@ func nodeField(n *topology.Node, f field, name string) (err error) {
 	case "zone":
 		n.Zone, err = f.text()
 	case "label":
-		n.Label, err = f.text()
+		n.Label, err = f.label()
 	case "weight":
 		n.Weight, err = f.whole(0, topology.MaxWeight)
 	case "position":

@@ -140,6 +140,18 @@ func (f field) text() (string, error) {
 	}
 }
 
+// label is text, or a whole number in plain decimal digits, as HAProxy's server
+// ids are: all readers take these for the same characters.
+func (f field) label() (string, error) {
+	if n, ok := f.value.(*ast.IntegerNode); ok {
+		text := n.GetToken().Value
+		if v, err := strconv.ParseUint(text, 10, 64); err == nil && text == strconv.FormatUint(v, 10) {
+			return text, nil
+		}
+	}
+	return f.text()
+}
+
 func (f field) truth() (bool, error) {
 	if b, ok := f.value.(*ast.BoolNode); ok {
 		return b.Value, nil
