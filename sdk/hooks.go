@@ -36,9 +36,7 @@ type DrainedHook interface {
 // WithHook adds hooks, which are called in order after those of WithHooks.
 func WithHook(hooks ...Hook) Option {
 	return func(o *options) {
-		for _, h := range hooks {
-			o.plugged = append(o.plugged, h)
-		}
+		o.plugged = append(o.plugged, hooks...)
 	}
 }
 
