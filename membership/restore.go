@@ -15,6 +15,10 @@ import (
 // edit names the version, and while that is kept its tables are published again:
 // the mapping is the old one, and what moves back is what moved forth.
 
+// CauseRestored is the kind of cause of a version that differs from the one before in
+// its tables only.
+const CauseRestored = "tables restored"
+
 // restored returns the version whose tables answer the declared state, nil = none.
 // An error is worth another try.
 func (c *Controller) restored(ctx context.Context, s *State) (*topology.Topology, error) {
@@ -46,6 +50,9 @@ func buildFrom(prev *placement.Table, d topology.Draft, old *topology.Topology) 
 	head := prev.Topology()
 	d.Objects, d.Mapping, d.Parent = old.Objects(), old.Mapping(), head.Digest()
 	d.Cause.Kind = placement.CauseKind(head, d.Spec, d.Nodes)
+	if d.Cause.Kind == placement.CauseNone {
+		d.Cause.Kind = CauseRestored
+	}
 	if err := placement.Record(prev, &d); err != nil {
 		return nil, err
 	}

@@ -95,17 +95,17 @@ func (c *Controller) answer(ctx context.Context, l Leadership, s *State) error {
 		return c.goOn(ctx, l, s)
 	}
 	pub := Publication{Generation: s.Generation, Expect: s.Position().Head}
-	if s.Head != nil && answers(s.Head, s.Declared) {
+	began := time.Now()
+	old, err := c.restored(ctx, s)
+	if err != nil {
+		return err
+	}
+	if s.Head != nil && answers(s.Head, s.Declared) && (old == nil || old.Mapping() == s.Head.Mapping()) {
 		if s.Applied == s.Generation {
 			return nil
 		}
 		c.log.Info("edits change nothing", "generation", s.Generation)
 		return c.publish(ctx, l, s, pub)
-	}
-	began := time.Now()
-	old, err := c.restored(ctx, s)
-	if err != nil {
-		return err
 	}
 	next, err := c.build(s, old)
 	if err != nil {
@@ -126,6 +126,9 @@ func (c *Controller) publishNext(ctx context.Context, l Leadership, s *State, pu
 	pub.Next = next.Topology()
 	if pub.Movement, err = placement.Movement(c.prev, next); err != nil {
 		return &refusedError{fmt.Errorf("membership: movement to %s: %w", pub.Next.Version(), err)}
+	}
+	if pub.Next.Cause().Kind == CauseRestored {
+		pub.Movement.Cause = CauseRestored
 	}
 	built := time.Since(began)
 	if err := c.publish(ctx, l, s, pub); err != nil {

@@ -39,6 +39,9 @@ func Record(prev *Table, d *topology.Draft) error {
 	if prev != nil && prev.kind == kindSteps {
 		prev = prev.steps.after
 	}
+	if slices.ContainsFunc(d.Objects, func(o *topology.Object) bool { return o.Kind() == topology.KindJump }) {
+		prev = nil // nodes' changes of weight, which are all there is under jump, do not tell what such tables move
+	}
 	return record(prev, d, d.Version)
 }
 

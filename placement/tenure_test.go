@@ -126,6 +126,51 @@ func TestOwnedSinceIsNeverTooEarly(t *testing.T) {
 	}
 }
 
+// Tables of an earlier version that are put in force again move keys between nodes
+// of which none gained or lost weight.
+func TestOwnedSinceWithEarlierTables(t *testing.T) {
+	for n, spec := range tenureSpecs() {
+		t.Run(fmt.Sprintf("%s-%d", spec.Algorithm, n), func(t *testing.T) {
+			s := newTenures(t, spec)
+			nodes := stepNodes(1, 2, 1, 2, 1, 1)
+			weigh := func(i int, w uint32) *topology.Topology {
+				nodes = slices.Clone(nodes)
+				nodes[i].Weight = w
+				s.take(placement.UpdateWith(s.at, s.draft(nodes), placement.UpdateOptions{Tenure: true}))
+				return s.at.Topology()
+			}
+			restore := func(old *topology.Topology) {
+				d := s.draft(slices.Clone(old.Nodes()))
+				d.Objects, d.Mapping, d.Parent = old.Objects(), old.Mapping(), s.at.Topology().Digest()
+				if err := placement.Record(s.at, &d); err != nil {
+					t.Fatal(err)
+				}
+				topo, err := topology.New(d)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.take(placement.New(topo))
+			}
+			s.take(placement.UpdateWith(nil, s.draft(nodes), placement.UpdateOptions{Tenure: true}))
+			first := weigh(1, 2)
+			if len(first.Refs()) == 0 {
+				t.Skip("the mapping has no tables of its own")
+			}
+			weigh(1, 0)
+			weigh(2, 3) // takes what the other one left
+			weigh(1, 2)
+			last := weigh(2, 1) // the same nodes, other tables
+			if last.Mapping() == first.Mapping() {
+				t.Fatal("the tables are the same")
+			}
+			for range 3 {
+				restore(first)
+				restore(last)
+			}
+		})
+	}
+}
+
 // A node that leaves and comes back has its keys since it came back; nobody else's
 // keys begin anew but those that went to and fro; a node that is added makes
 // nobody else's begin anew.

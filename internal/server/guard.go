@@ -35,7 +35,7 @@ func newGuard(cfg Config) guard {
 // check returns nil, or why the request is refused.
 func (g guard) check(r *http.Request) *api.Error {
 	if !g.allowed(r.Host) {
-		return api.Errorf(api.CodeForbidden, "address the server as localhost or by its IP address, or allow the name with --allow-host",
+		return api.Errorf(api.CodeForbidden, "address the server as localhost or by its IP address, or allow the name with --allowed-host",
 			"host %q is not one of this server's names", r.Host)
 	}
 	if origin := r.Header.Get("Origin"); origin != "" && !sameHost(origin, r.Host) {

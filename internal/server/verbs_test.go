@@ -77,6 +77,19 @@ func testRollbackTables(t *testing.T, algorithm topology.Algorithm) {
 	}
 	back(1)
 	back(5)
+	// Where spec and nodes are what they were, and only the tables are not.
+	r.put(d)
+	three, one := uint32(3), uint32(1)
+	r.node("node-001", api.VerbRemove, api.NodeEdit{})
+	r.node("node-003", api.VerbWeight, api.NodeEdit{Weight: &three})
+	r.node("node-001", api.VerbAdd, api.NodeEdit{Addr: d.Nodes[1].Addr, Zone: d.Nodes[1].Zone, Weight: &one})
+	r.node("node-003", api.VerbWeight, api.NodeEdit{Weight: &one})
+	if m := back(1); m.Ratio == 0 || m.Cause != membership.CauseRestored {
+		t.Errorf("nothing moved back, though the tables were others: %+v", m)
+	}
+	if res, err := r.api.Rollback(t.Context(), "cache", topology.Version{Epoch: 1, Seq: 1}, api.EditOptions{}); err != nil || !res.Published || res.Version != res.From {
+		t.Errorf("back to what is there: %+v, %v", res, err)
+	}
 }
 
 // TestExplain follows one key through a change of its owner.
