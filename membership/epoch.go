@@ -62,9 +62,9 @@ type Shown struct {
 
 // Freeze is an operator's word that nothing is to be published.
 type Freeze struct {
-	By  string `json:"by,omitempty"`
-	Why string `json:"why,omitempty"`
-	At  int64  `json:"at,omitempty"` // milliseconds since 1970; decides nothing
+	By  string `json:"by,omitempty"`  // at most MaxNoteLen bytes
+	Why string `json:"why,omitempty"` // the same
+	At  int64  `json:"at,omitempty"`  // milliseconds since 1970; decides nothing
 }
 
 // Bump begins an epoch.
@@ -94,6 +94,7 @@ type Epochs interface {
 	Bump(ctx context.Context, l Leadership, b Bump) error
 	// Freeze holds back publication, or lets it go on (nil), and returns the
 	// state after it. Doing it twice is no error: the first freeze stands.
+	// Errors: ErrInvalid for notes that an Edit would not take, either.
 	Freeze(ctx context.Context, f *Freeze) (State, error)
 }
 
@@ -160,6 +161,15 @@ func (s Standing) Err(head topology.Ref) error {
 	}
 	newest := s.Shown[0]
 	return fmt.Errorf("%w: its head is %s, but %s has %s; nothing is published until the epoch is raised (shardd epoch bump)", ErrWentBack, head, newest.By, newest.Ref)
+}
+
+// Check says why f cannot be kept (ErrInvalid), or returns nil, as for a nil f. For
+// those who implement a store.
+func (f *Freeze) Check() error {
+	if f == nil {
+		return nil
+	}
+	return checkNotes(f.By, f.Why)
 }
 
 // Err says who froze the cluster.

@@ -88,7 +88,12 @@ func (e Edit) check() error {
 	if e.Ramp != 0 && (e.Ramp < MinRamp || e.Ramp > MaxRamp) {
 		return fmt.Errorf("%w: a ramp over %v: want %v to %v, or 0 for at once", ErrInvalid, e.Ramp, MinRamp, MaxRamp)
 	}
-	for _, s := range []string{e.By, e.Why} {
+	return checkNotes(e.By, e.Why)
+}
+
+// checkNotes says why words of an operator cannot be kept, or returns nil.
+func checkNotes(notes ...string) error {
+	for _, s := range notes {
 		if len(s) > MaxNoteLen || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
 			return fmt.Errorf("%w: note %.40q: want at most %d bytes of UTF-8 without control characters", ErrInvalid, s, MaxNoteLen)
 		}

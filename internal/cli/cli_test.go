@@ -393,6 +393,26 @@ func TestServeTLSFiles(t *testing.T) {
 	f("--etcd-cert and --etcd-key go together", "--etcd-cert", bad)
 }
 
+// TestRefusedBeforeItBegins: what cannot be done as asked is not begun.
+func TestRefusedBeforeItBegins(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // a server that starts all the same ends at once
+	f := func(want string, args ...string) {
+		t.Helper()
+		if r := callCtx(ctx, Shardd, "", args...); r.code != ExitUsage || !strings.Contains(r.stderr, want) {
+			t.Errorf("%v: %+v, want %q", args, r, want)
+		}
+	}
+	for _, verb := range []string{"dev", "serve"} {
+		f("--mass-loss 5: want a share", verb, "--listen", "127.0.0.1:0", "--mass-loss", "5")
+		f("--mass-loss NaN: want a share", verb, "--listen", "127.0.0.1:0", "--mass-loss", "NaN")
+		f("want no negative time", verb, "--listen", "127.0.0.1:0", "--down", "-1s")
+		f("want no negative time", verb, "--listen", "127.0.0.1:0", "--settle", "-1s")
+	}
+	f("--output", "cluster", "delete", "cache", "--yes", "cache", "-o", "xml")
+	f("--output", "cluster", "delete", "cache", "--yes", "cache", "-o", "topology")
+}
+
 func TestPortTaken(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	defer s.Close()

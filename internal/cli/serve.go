@@ -109,12 +109,22 @@ func (a *app) devCommand() *cobra.Command {
 	return cmd
 }
 
-func (f *serveFlags) check() error {
+// checkAdmission looks at what serve and dev have in common.
+func (f *serveFlags) checkAdmission() error {
 	switch {
 	case f.down < 0 || f.settle < 0:
 		return usagef("--down and --settle: want no negative time")
 	case !(f.massLoss >= 0 && f.massLoss <= 1):
 		return usagef("--mass-loss %g: want a share from 0 to 1", f.massLoss)
+	}
+	return nil
+}
+
+func (f *serveFlags) check() error {
+	if err := f.checkAdmission(); err != nil {
+		return err
+	}
+	switch {
 	case f.embedded && len(f.etcd) > 0:
 		return usagef("--etcd and --embedded-etcd exclude each other; give one of them")
 	case !f.embedded && len(f.etcd) == 0:
@@ -149,6 +159,9 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 }
 
 func (a *app) dev(ctx context.Context, f serveFlags) error {
+	if err := f.checkAdmission(); err != nil {
+		return err
+	}
 	if f.dataDir == "" {
 		dir, err := os.MkdirTemp("", "shardd-dev-")
 		if err != nil {

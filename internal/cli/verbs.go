@@ -244,6 +244,9 @@ func (a *app) clusterDeleteCommand() *cobra.Command {
 }
 
 func (a *app) deleteCluster(ctx context.Context, name string) error {
+	if err := a.formats(formatTable, formatJSON, formatYAML); err != nil {
+		return err
+	}
 	c, err := a.client()
 	if err != nil {
 		return err
@@ -259,7 +262,7 @@ func (a *app) deleteCluster(ctx context.Context, name string) error {
 				return err
 			}
 			a.talk("cluster %s (%s) is deleted", name, e.ClusterID)
-			return nil
+			return a.emit(e, func(io.Writer) {})
 		}
 	}
 	return fmt.Errorf("there is no cluster %q; see: shardd cluster list", name)

@@ -146,6 +146,9 @@ func (c *cluster) bump(ctx context.Context, l membership.Leadership, b membershi
 
 // Freeze holds back publication or lets it go on; see membership.Epochs.
 func (c *cluster) Freeze(ctx context.Context, f *membership.Freeze) (s membership.State, err error) {
+	if err := f.Check(); err != nil {
+		return s, translate("freeze", err)
+	}
 	err = c.again(ctx, "freeze", func() error {
 		var r etcdkv.Reading
 		if s, r, err = c.load(ctx); err != nil || (f == nil) == (s.Frozen == nil) {

@@ -67,6 +67,9 @@ func (c *clusterStore) Freeze(ctx context.Context, f *membership.Freeze) (s memb
 	if err := ctx.Err(); err != nil {
 		return s, fmt.Errorf("memstore: freeze: %w", err)
 	}
+	if err := f.Check(); err != nil {
+		return s, fmt.Errorf("memstore: freeze: %w", err)
+	}
 	err = c.locked("freeze", func(cl *cluster) error {
 		if (f == nil) != (cl.state.Frozen == nil) {
 			cl.state.Frozen = f

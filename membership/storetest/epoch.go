@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -193,6 +194,10 @@ func testFreeze(t *testing.T, s *suite) {
 	s.publish(t, store, l)
 	s.declare(t, store, membership.AddNode(node(3)))
 	made := Next(t, s.load(t, store))
+	for _, why := range []string{strings.Repeat("x", membership.MaxNoteLen+1), "\x1b[31m"} {
+		_, err := store.Freeze(s.ctx, &membership.Freeze{Why: why})
+		wantErr(t, "freeze for a reason that cannot be kept", err, membership.ErrInvalid)
+	}
 	for _, by := range []string{"alice", "bob"} {
 		got, err := s.Other.Open("c").Freeze(s.ctx, &membership.Freeze{By: by, Why: "fair"})
 		if err != nil || got.Frozen == nil || got.Frozen.By != "alice" {
