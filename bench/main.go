@@ -1,5 +1,6 @@
 // Command bench measures this module: `go run ./bench tables` writes the tables
-// and plots of docs/algorithms. See `go run ./bench -help`.
+// and plots of docs/algorithms, `go run ./bench sim` plays the policies in virtual
+// time. See `go run ./bench --help`.
 package main
 
 import (
