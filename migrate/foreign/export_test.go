@@ -246,6 +246,13 @@ func TestExportEnvoy(t *testing.T) {
   ]
 }
 `, "the cluster must have lb_policy: RING_HASH with ring_hash_lb_config: {hash_function: XX_HASH, minimum_ring_size: 64, maximum_ring_size: 8388608}")
+	sockets := mode(how{Mode: topology.ModeEnvoyMaglev, TableSize: 251})
+	made, err := foreign.Export(foreign.EnvoyEDS, table(t, sockets, topology.Node{Addr: "/run/a.sock", Weight: 1}, topology.Node{Addr: "unix:/run/b.sock", Weight: 2}), foreign.ExportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads(t, foreign.EnvoyEDS, string(made.Data), opt{Cluster: "cache", Compat: sockets.Compat}, sockets.Compat,
+		node{ID: "_run_a.sock", Addr: "/run/a.sock", Label: "/run/a.sock", Weight: 1}, node{ID: "_run_b.sock", Addr: "/run/b.sock", Label: "unix:/run/b.sock", Weight: 2})
 	exportRefused(t, foreign.EnvoyEDS, table(t, mode(how{Mode: topology.ModeKetama}), three()...), foreign.ExportOptions{}, "envoy computes no mode ketama; publish a mapping that it does (compat: {mode: envoy-ring})")
 }
 

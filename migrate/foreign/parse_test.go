@@ -1,6 +1,7 @@
 package foreign_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -200,6 +201,10 @@ func TestRedis(t *testing.T) {
 		node{ID: "[::1]:7003", Addr: "[::1]:7003", Label: c, Slots: "10923 10924-16383", Weight: 1, State: topology.StateDown})
 	r := parse(t, f, nodes, opt{})
 	if want := []string{"slot 77->-" + b + " is being moved; finish that (redis-cli --cluster fix) before the mapping is taken over", "1 replicas are left out: the nodes of the mapping are the masters"}; strings.Join(r.Notes, "|") != strings.Join(want, "|") {
+		t.Errorf("notes %q", r.Notes)
+	}
+	r = parse(t, f, strings.Repeat("e", 40)+" :0@0 master,noaddr - 0 0 3 disconnected\n"+nodes, opt{})
+	if !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.HasPrefix(n, strings.Repeat("e", 40)+" is a master without slots") }) {
 		t.Errorf("notes %q", r.Notes)
 	}
 	refused(t, f, strings.ReplaceAll(nodes, "10923 ", ""), "slot 10923 belongs to no master")

@@ -58,13 +58,13 @@ func (d *draft) redisMaster(m RedisMaster) {
 			ranges[i] += "-" + strconv.Itoa(r.Last)
 		}
 	}
-	if n.Slots = strings.Join(ranges, " "); n.Slots == "" {
-		n.Weight = 0
-		d.note("%s is a master without slots and has weight 0, as redis-cli leaves it out; give it a weight to use it", m.Addr)
-	}
 	name := m.Addr
 	if name == "" {
 		name = m.ID
+	}
+	if n.Slots = strings.Join(ranges, " "); n.Slots == "" {
+		n.Weight = 0
+		d.note("%s is a master without slots and has weight 0, as redis-cli leaves it out; give it a weight to use it", name)
 	}
 	d.add(m.line, name, n)
 }

@@ -31,16 +31,22 @@ type (
 	}
 	edsEndpoint struct {
 		Endpoint struct {
-			Address struct {
-				Socket struct {
-					Address string `json:"address"`
-					Port    uint64 `json:"port_value"`
-				} `json:"socket_address"`
-			} `json:"address"`
+			Address edsAddress `json:"address"`
 		} `json:"endpoint"`
 		Health   string       `json:"health_status,omitempty"`
 		Metadata *edsMetadata `json:"metadata,omitempty"`
 		Weight   uint32       `json:"load_balancing_weight"`
+	}
+	edsAddress struct { // one of the two
+		Socket *edsSocket `json:"socket_address,omitempty"`
+		Pipe   *edsPipe   `json:"pipe,omitempty"`
+	}
+	edsSocket struct {
+		Address string `json:"address"`
+		Port    uint64 `json:"port_value"`
+	}
+	edsPipe struct {
+		Path string `json:"path"`
 	}
 	edsMetadata struct {
 		Filter struct {
@@ -94,19 +100,29 @@ func writeEnvoy(l *listing) error {
 
 func (l *listing) edsEndpoint(c topology.Foreign, n topology.Node) (edsEndpoint, error) {
 	var e edsEndpoint
-	host, port, err := hostPort(n, "")
-	if err != nil {
+	var err error
+	if e.Endpoint.Address, err = edsAddressOf(n); err != nil {
 		return e, err
 	}
-	e.Endpoint.Address.Socket.Address = host
-	e.Endpoint.Address.Socket.Port, err = strconv.ParseUint(port, 10, 16)
 	e.Weight = n.Weight
 	if n.State == topology.StateDown {
 		e.Health = "UNHEALTHY"
 	}
 	e.Metadata = new(edsMetadata)
 	e.Metadata.Filter.LB.HashKey = c.HashedText(n)
-	return e, err
+	return e, nil
+}
+
+func edsAddressOf(n topology.Node) (edsAddress, error) {
+	if path := strings.TrimPrefix(n.Addr, "unix:"); strings.HasPrefix(path, "/") {
+		return edsAddress{Pipe: &edsPipe{path}}, nil
+	}
+	host, port, err := hostPort(n, "")
+	if err != nil {
+		return edsAddress{}, err
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	return edsAddress{Socket: &edsSocket{host, number}}, err
 }
 
 // zonesInRuns says whether nodes of one zone stand together.
