@@ -16,13 +16,15 @@
 //	zone_aware: false
 //	nodes:
 //	  - {id: cache-a, addr: "10.0.0.1:11211", weight: 1, zone: z1}
+//	    # also label: NAME, and state: active, joining, draining, down or left
 //
 // Law: a file is taken whole or refused with one error that says where
 // (file, line, column, field), what is wrong and what to do. Nothing is
 // guessed: unknown fields, numbers in quotes, names without quotes that YAML
-// reads as numbers (but for a label in plain digits, such as a server id), and parameters of an algorithm that is not chosen are all
-// refused. Absent fields get the documented defaults; an absent weight is 1
-// (under mode go-zero 100, its unit).
+// reads as numbers (but for a label in plain digits, such as a server id), and
+// parameters of an algorithm that is not chosen are all refused. Absent fields
+// get the documented defaults; an absent weight is 1 (under mode go-zero 100,
+// its unit).
 //
 // Cost: about linear in the file, which may have at most MaxSize bytes (32,000
 // nodes: 0.9 s). Anchors, aliases, tags and merge keys are refused, so a small
