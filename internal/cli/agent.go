@@ -149,7 +149,7 @@ func (f agentFlags) register(ctx context.Context, store membership.ClusterStore,
 		return nil, err
 	}
 	if err := state.save(f.stateFile); err != nil {
-		return nil, err
+		return nil, &coded{ExitUsage, err}
 	}
 	reg.Logger = log
 	m, err := membership.Register(ctx, registrar, reg)

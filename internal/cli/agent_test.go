@@ -270,6 +270,7 @@ func TestAgentUsage(t *testing.T) {
 	f("--check-threshold", append(good, "--addr", "x:1", "--check", "tcp", "--check-threshold", "0")...)
 	f("not a state file", append(good, "--state-file", broken)...)
 	f("belongs to node", append(good, "--state-file", other)...)
+	f("state file: ", append(good, "--addr", "x:1", "--state-file", filepath.Join(filepath.Dir(broken), "none", "below"))...)
 	f("go together", append(good, "--etcd-cert", "x")...)
 }
 
