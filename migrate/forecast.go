@@ -131,7 +131,7 @@ func (c *Comparison) Forecast(from, to Side, t *Traffic) error {
 		r := &c.Rows[i]
 		var before, after fleet
 		if r.Algorithm == Modulo {
-			before, after = moduloFleet(from.Table, t), moduloFleet(to.Table, t)
+			before, after = moduloFleet(from.Table, to.Table, t), moduloFleet(to.Table, to.Table, t)
 		} else {
 			b, a, err := under(from.Table, to.Table, topology.Algorithm(r.Algorithm))
 			if err != nil {
@@ -185,9 +185,10 @@ func tableFleet(table *placement.Table, t *Traffic) fleet {
 	return f
 }
 
-// moduloFleet is hash(key) mod owners, in the order of their ids.
-func moduloFleet(table *placement.Table, t *Traffic) fleet {
-	f := newFleet(table.Topology())
+// moduloFleet is hash(key) mod owners of nodes, in the order of their ids. The hash
+// is that of the same table on both sides: what is compared is a change of nodes.
+func moduloFleet(nodes, hash *placement.Table, t *Traffic) fleet {
+	f := newFleet(nodes.Topology())
 	var places []uint32
 	for i, w := range f.weight {
 		if w > 0 {
@@ -198,7 +199,7 @@ func moduloFleet(table *placement.Table, t *Traffic) fleet {
 		return fleet{}
 	}
 	for _, key := range t.keys {
-		f.owner = append(f.owner, places[table.Hash(key)%uint64(len(places))])
+		f.owner = append(f.owner, places[hash.Hash(key)%uint64(len(places))])
 	}
 	return f
 }

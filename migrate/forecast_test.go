@@ -123,3 +123,28 @@ func TestCache(t *testing.T) {
 		}
 	}
 }
+
+// TestForecastModulo: hash(key) mod nodes moves nothing while the nodes stay,
+// whichever key hashes the two sides have.
+func TestForecastModulo(t *testing.T) {
+	from := mustNext(t, nil, declared(topology.Spec{Algorithm: topology.Slots, KeyHash: topology.CRC16}, 1, 1, 1))
+	to := mustNext(t, nil, declared(topology.Spec{Algorithm: topology.Rendezvous}, 1, 1, 1))
+	a, b := Side{Name: "a", Table: from}, Side{Name: "b", Table: to}
+	c, err := Compare(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for k := range 300 {
+		keys = append(keys, fmt.Sprint("key-", k))
+	}
+	traffic := &Traffic{}
+	if err := errors.Join(traffic.AddKeys(lines(keys)), traffic.AddTrace(lines(keys)), c.Forecast(a, b, traffic)); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range c.Rows {
+		if r.Algorithm == Modulo && (r.Forecast == nil || r.Forecast.KeysMoved != 0) {
+			t.Errorf("modulo of the same nodes: %+v", r.Forecast)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/shardd/shardd/membership"
+	"github.com/shardd/shardd/placement"
 	"github.com/shardd/shardd/topology"
 )
 
@@ -56,6 +57,9 @@ func TestErrorsTravel(t *testing.T) {
 		}
 	}
 	field := &topology.FieldError{Path: "nodes[0].id", Err: errors.New("empty")}
+	if e := FromError(fmt.Errorf("%w: %w", membership.ErrConflict, placement.ErrMoving)); e.Code != CodeConflict || e.Hint != hintMoving {
+		t.Errorf("steps under way: %+v", e)
+	}
 	if e := FromError(field); e.Code != CodeInvalid {
 		t.Errorf("a field error is %s", e.Code)
 	}

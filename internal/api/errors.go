@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/shardd/shardd/membership"
+	"github.com/shardd/shardd/placement"
 	"github.com/shardd/shardd/topology"
 )
 
@@ -167,11 +168,18 @@ func FromError(err error) *Error {
 	}
 	for _, m := range meanings {
 		if errors.Is(err, m.sentinel) {
-			return &Error{Code: m.code, Message: Readable(err), Hint: hints[m.code]}
+			hint := hints[m.code]
+			if errors.Is(err, placement.ErrMoving) { // nobody came between
+				hint = hintMoving
+			}
+			return &Error{Code: m.code, Message: Readable(err), Hint: hint}
 		}
 	}
 	return &Error{Code: CodeInternal, Message: "the server failed", Hint: "see the server's log"}
 }
+
+// hintMoving is for edits that a change in steps stands in the way of.
+const hintMoving = "nothing was changed; watch the steps with shardd watch, or make what is left of them at once: shardd node weight ID WEIGHT --ramp now"
 
 var hints = map[Code]string{
 	CodeInvalid:   "nothing was changed; correct it and send it again",
