@@ -105,10 +105,14 @@ func (s *Source) Watch(ctx context.Context, have topology.Ref, fn func(*topology
 	s.mu.Lock()
 	s.fn, s.taken = fn, topology.Ref{}
 	s.mu.Unlock()
+	// A source that failed is watched again after a pause; answers are taken
+	// meanwhile, when they are needed most. A client that ended takes none.
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.fn = nil
+		if ctx.Err() != nil {
+			s.fn = nil
+		}
 	}()
 	return s.inner.Watch(ctx, have, func(t *topology.Topology) error {
 		s.mu.Lock()
@@ -196,23 +200,27 @@ type Past struct {
 	client *sdk.Client
 	end    func()
 	mu     sync.Mutex
-	line   []*topology.Topology // oldest first, the newest being what lookups go by
+	line   []*topology.Topology // in the order in which they were seen
 }
 
 // Remember returns the past of client, from now on.
 func Remember(client *sdk.Client) *Past {
 	p := &Past{client: client}
-	p.end = client.OnChange(p.changed)
+	p.end = client.OnChange(func(ch sdk.Change) { p.add(ch.To) })
+	p.add(client.Topology()) // at once: the callback may come when the client is further on
 	return p
 }
 
 // Close ends the remembering.
 func (p *Past) Close() { p.end() }
 
-func (p *Past) changed(ch sdk.Change) {
+func (p *Past) add(t *topology.Topology) {
+	if t == nil || p.find(t.Ref()) != nil {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.line = append(p.line, ch.To)
+	p.line = append(p.line, t)
 	if len(p.line) > remembered {
 		p.line = p.line[len(p.line)-remembered:]
 	}

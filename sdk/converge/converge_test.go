@@ -107,6 +107,75 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestRemembersAtOnce: what the client holds when it is asked is known from the
+// first moment, however quickly it goes on.
+func TestRemembersAtOnce(t *testing.T) {
+	plane := shardtest.New(t, "a", "b")
+	client := plane.Client()
+	for range 50 {
+		base := client.Topology()
+		past := converge.Remember(client)
+		plane.Publish(func(d *topology.Declared) { d.Nodes[0].Weight++ })
+		plane.Publish(func(d *topology.Declared) { d.Nodes[0].Weight++ })
+		if answer, newer := past.Answer(base.Ref()); !newer || len(answer) == 0 {
+			t.Fatalf("%v to %v: %d bytes, newer %v", base.Version(), client.Topology().Version(), len(answer), newer)
+		}
+		past.Close()
+	}
+}
+
+// broken is a source that fails as soon as it has brought something; ended says that
+// it has.
+type broken struct {
+	*shardtest.Plane
+	ended chan struct{}
+}
+
+func (b *broken) Watch(ctx context.Context, _ topology.Ref, fn func(*topology.Topology) error) error {
+	select {
+	case <-b.ended: // watched again: nothing comes any more
+		<-ctx.Done()
+		return ctx.Err()
+	default:
+	}
+	if err := fn(b.Topology()); err != nil {
+		return err
+	}
+	return errors.New("broken")
+}
+
+// TestBetweenWatches: answers are taken, too, while the client waits before it asks a
+// source again that has failed.
+func TestBetweenWatches(t *testing.T) {
+	plane := shardtest.New(t, "a", "b", "c")
+	past := remember(t, plane)
+	inner := &broken{plane, make(chan struct{})}
+	src := converge.New(inner)
+	c, err := sdk.New(src, sdk.WithHook(ended{inner.ended}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-inner.ended
+	base := c.Topology()
+	plane.Remove("c")
+	answer, _ := past.Answer(base.Ref())
+	if !src.Take(base, answer) || c.Topology().Ref() != plane.Topology().Ref() {
+		t.Errorf("on %v", c.Topology().Version())
+	}
+	c.Close()
+	if src.Take(base, answer) {
+		t.Error("a closed client took an answer")
+	}
+}
+
+// ended is closed when the client has heard that its source failed.
+type ended struct{ c chan struct{} }
+
+func (e ended) OnProblem(error) { close(e.c) }
+
 // TestNobodyGoesBack: a server answers only to who holds what it held itself; the client
 // refuses the rest.
 func TestNobodyGoesBack(t *testing.T) {
