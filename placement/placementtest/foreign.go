@@ -60,14 +60,19 @@ func Foreign(name string, f topology.Foreign) Subject {
 }
 
 // placed gives nodes the positions of their names, and takes addresses away, of
-// which several nodes drawn have the same.
+// which several nodes drawn have the same. Under go-zero, where a name that is
+// another with digits behind it makes a mapping for planning only, names end in a
+// character that is no digit.
 func placed(spec topology.Spec, nodes []topology.Node) []topology.Node {
 	nodes = slices.Clone(nodes)
 	for i, n := range nodes {
 		nodes[i].Addr = ""
 		nodes[i].Position = position(n.ID)
-		if spec.Compat.Mode == topology.ModeHAProxy {
+		switch spec.Compat.Mode {
+		case topology.ModeHAProxy:
 			nodes[i].Weight = min(n.Weight, 256)
+		case topology.ModeGoZero:
+			nodes[i].Label = n.ID + "/"
 		}
 	}
 	return nodes
