@@ -62,7 +62,7 @@ func start(t *testing.T, ids ...string) ([]*node, *shardtest.Plane) {
 }
 
 func (n *node) follow(t *testing.T, client *sdk.Client) {
-	name := t.Name() + "-" + n.id
+	name := t.Name() + "-" + n.server.Listener.Addr().String() // groups are never unregistered, and tests may run twice
 	p := shardgroupcache.New(client, shardgroupcache.Config{Self: n.id, Timeout: 5 * time.Second,
 		Group: func(asked string) *groupcache.Group {
 			if !strings.HasPrefix(asked, t.Name()) {
