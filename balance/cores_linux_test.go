@@ -5,10 +5,10 @@ import (
 	"runtime"
 	"slices"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
-	"unsafe"
+
+	"github.com/shardd/shardd/internal/floorbench"
 )
 
 // BenchmarkCores compares the throughput of two cores on one picker with that of
@@ -64,7 +64,7 @@ func benchCores(b *testing.B, p Picker, work time.Duration) {
 		alone = append(alone, time.Since(start))
 	}
 	b.ResetTimer()
-	both := duel(b.N, loop)
+	both := floorbench.Duel(b.N, func(core, round int) { loop(uint64(core)<<40 + uint64(round)<<20) })
 	b.ReportMetric(0, "ns/op")
 	if len(both) == 0 {
 		return
@@ -78,63 +78,6 @@ func benchCores(b *testing.B, p Picker, work time.Duration) {
 	b.ReportMetric(ratio(20), "x-one-core")
 	b.ReportMetric(2*float64(alone[len(alone)/20])/float64(both[len(both)/2]), "x-median")
 	b.ReportMetric(float64(alone[len(alone)/20])/float64(picks), "ns/pick")
-}
-
-// lane is what one goroutine of a duel tells the other, on lines of its own.
-type lane struct {
-	_          [cacheLine]byte
-	at         atomic.Int64 // how many barriers it has reached
-	begun, end atomic.Int64
-	_          [cacheLine]byte
-}
-
-// duel runs f on two pinned goroutines at once and returns the times of the
-// rounds that both were there for, from the first begin to the last end.
-func duel(rounds int, f func(seed uint64)) (took []time.Duration) {
-	var lanes [2]lane
-	origin := time.Now()
-	done := make(chan bool, 2)
-	meet := func(c int, barrier int64) {
-		lanes[c].at.Store(barrier)
-		for lanes[1-c].at.Load() < barrier {
-		}
-	}
-	for c := range 2 {
-		go func() {
-			pin(c)
-			for r := range rounds {
-				meet(c, int64(2*r+1))
-				lanes[c].begun.Store(int64(time.Since(origin)))
-				f(uint64(c)<<40 + uint64(r)<<20)
-				lanes[c].end.Store(int64(time.Since(origin)))
-				meet(c, int64(2*r+2))
-				if d, ok := together(&lanes[0], &lanes[1]); ok && c == 0 {
-					took = append(took, d)
-				}
-			}
-			done <- true
-		}()
-	}
-	<-done
-	<-done
-	return took
-}
-
-// together returns how long a round took, and whether the two were beside each
-// other from its beginning to its end.
-func together(a, b *lane) (time.Duration, bool) {
-	begun := max(a.begun.Load(), b.begun.Load()) - min(a.begun.Load(), b.begun.Load())
-	end := max(a.end.Load(), b.end.Load()) - min(a.end.Load(), b.end.Load())
-	all := max(a.end.Load(), b.end.Load()) - min(a.begun.Load(), b.begun.Load())
-	return time.Duration(all), begun < 2000 && end < all/5
-}
-
-// pin ties the goroutine to a processor until it ends.
-func pin(cpu int) {
-	runtime.LockOSThread()
-	var mask [16]uint64
-	mask[0] = 1 << cpu
-	_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(mask), uintptr(unsafe.Pointer(&mask[0])))
 }
 
 var spinSink atomic.Uint64
