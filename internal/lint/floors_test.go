@@ -18,7 +18,6 @@ const module = "github.com/shardd/shardd"
 // floors gives the floor of every directory tree. A package may import lower
 // floors and its own tree. The longest matching prefix counts.
 var floors = map[string]int{
-	"internal/invariants": -1,
 	"internal/floorbench": 0, // benchmarks only; imported by tests
 	"internal/realserver": 0, // starts memcached and redis-server for tests and examples
 	"internal/quota":      0, // rounding of shares; for the tables of floor 1
@@ -43,11 +42,10 @@ var floors = map[string]int{
 
 // sideways lists the imports within one floor that are meant: who -> whom.
 var sideways = map[string][]string{
-	"compat":          {"ring", "jump"},               // foreign points and lists on the same lookups
-	"sdk":             {"internal/api", "loadreport"}, // the HTTP source speaks the server's wire types; adapters read load reports
-	"shardtest":       {"sdk"},                        // it is a source
-	"internal/api":    {"membership"},                 // sentinels of the store travel over HTTP
-	"internal/server": {"internal/embedetcd"},
+	"compat":       {"ring", "jump"},               // foreign points and lists on the same lookups
+	"sdk":          {"internal/api", "loadreport"}, // the HTTP source speaks the server's wire types; adapters read load reports
+	"shardtest":    {"sdk"},                        // it is a source
+	"internal/api": {"membership"},                 // sentinels of the store travel over HTTP
 }
 
 // trees that may import a foreign module path prefix; everyone else may not.
@@ -60,7 +58,7 @@ var allowed = map[string][]string{
 
 	"github.com/redis/rueidis":     {"sdk/rueidis", "bench", "examples", "test"},
 	"github.com/golang/groupcache": {"sdk/groupcache", "bench", "examples", "test"},
-	"google.golang.org/grpc":       {"sdk/grpclb", "sdk/owner/ownergrpc", "loadreport/grpcreport", "examples", "test", "internal/embedetcd", "internal/etcdkv"},
+	"google.golang.org/grpc":       {"sdk/grpclb", "sdk/owner/ownergrpc", "loadreport/grpcreport", "examples", "test", "internal/etcdkv"},
 }
 
 type pkg struct {
@@ -107,6 +105,34 @@ func TestFloors(t *testing.T) {
 		}
 		for _, imp := range p.Imports {
 			checkImport(t, rel, from, imp)
+		}
+	}
+}
+
+// TestFloorsStand: what floors and sideways name is there and is needed. Allowed
+// is a list of permissions, which nobody has to use.
+func TestFloorsStand(t *testing.T) {
+	imports := map[string][]string{} // of each tree
+	for _, p := range listPackages(t) {
+		from, _ := tree(strings.TrimPrefix(p.ImportPath, module+"/"))
+		imports[from] = append(imports[from], "")
+		for _, imp := range p.Imports {
+			if to, ours := strings.CutPrefix(imp, module+"/"); ours {
+				into, _ := tree(to)
+				imports[from] = append(imports[from], into)
+			}
+		}
+	}
+	for dir := range floors {
+		if imports[dir] == nil {
+			t.Errorf("floors: there is no package under %s", dir)
+		}
+	}
+	for from, list := range sideways {
+		for _, into := range list {
+			if !slices.Contains(imports[from], into) {
+				t.Errorf("sideways: %s does not import %s", from, into)
+			}
 		}
 	}
 }
