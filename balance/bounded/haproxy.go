@@ -43,7 +43,7 @@ func (g *Group) NewHAProxySet(members []Member, position []uint32, percent int) 
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(position[a], position[b]) })
 	for _, i := range order {
-		m := &s.members[i]
+		m := &s.rest[i]
 		m.share, m.before = uint64(m.weight)*haproxyScale, s.shares
 		s.shares += m.share
 	}
@@ -51,7 +51,8 @@ func (g *Group) NewHAProxySet(members []Member, position []uint32, percent int) 
 }
 
 // slots is the member's share of HAProxy's slots, 0 if it takes no requests.
-func (s *Set) slots(m *member, total, q int64) uint64 {
+func (s *Set) slots(i int, total, q int64) uint64 {
+	m := &s.rest[i]
 	if m.share == 0 {
 		return 0
 	}
