@@ -36,3 +36,26 @@ func Example() {
 	fmt.Println(t.Node().ID())
 	// Output: r2
 }
+
+// With rate control a replica gets no more than it has lately answered: the
+// burst goes on to the others, or waits.
+func ExampleRate() {
+	node := balance.NewNode("r1", 0)
+	set, err := balance.NewSet([]balance.Member{{Node: node, Weight: 1}})
+	if err != nil {
+		panic(err)
+	}
+	picker, err := c3.New(set, c3.Config{Rate: &c3.Rate{Initial: 3, Interval: 20 * time.Millisecond}})
+	if err != nil {
+		panic(err)
+	}
+	for range 4 {
+		_, err := picker.Pick(0, 1, nil)
+		fmt.Println(err)
+	}
+	// Output:
+	// <nil>
+	// <nil>
+	// <nil>
+	// c3: all nodes are at their rate limit
+}

@@ -3,7 +3,9 @@ package subset_test
 import (
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/shardd/shardd/balance"
 	"github.com/shardd/shardd/balance/subset"
 )
 
@@ -34,4 +36,31 @@ func ExampleNumbers() {
 	// Output:
 	// 0 1
 	// 0
+}
+
+// The window is as wide as the load: a client that has little under way talks to
+// few nodes, one with much to more of them.
+func ExampleAperture() {
+	var members []balance.Member
+	for k := range 20 {
+		members = append(members, balance.Member{Node: balance.NewNode(fmt.Sprint("n", k), 0), Weight: 1})
+	}
+	set, err := balance.NewSet(members)
+	if err != nil {
+		panic(err)
+	}
+	aperture, err := subset.NewAperture(set, subset.ApertureConfig{Smooth: time.Second, Min: 2})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(aperture.Size())
+	for k := range 100 { // none of them ends
+		if _, err := aperture.Pick(time.Duration(k)*100*time.Millisecond, uint64(k), nil); err != nil {
+			panic(err)
+		}
+	}
+	fmt.Println(aperture.Size())
+	// Output:
+	// 2
+	// 20
 }
