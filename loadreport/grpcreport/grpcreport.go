@@ -1,16 +1,19 @@
 // Package grpcreport lets a gRPC server tell its clients how loaded it is: in the
-// trailer of each answer, as ORCA has it, and in answers to probes.
+// trailer of each answer, as ORCA has it, in answers to probes, and out of band, in
+// ORCA's stream.
 //
 //	load := loadreport.New(loadreport.Config{})
 //	server := grpc.NewServer(
 //		grpc.UnaryInterceptor(grpcreport.Unary(load)),
 //		grpc.StreamInterceptor(grpcreport.Stream(load)))
 //	grpcreport.RegisterProbe(server, load)
+//	grpcreport.RegisterOOB(server, load, 0)
 //
 // Law, cost and source are those of package loadreport. A stream counts as one request
-// for as long as it lasts.
+// for as long as it lasts; probes and out-of-band streams are not counted.
 //
-// What it does not do: ORCA's out-of-band stream. Probes ask once.
+// ORCA's out-of-band service is xds.service.orca.v3.OpenRcaService (proposal A51); it
+// speaks with grpc-go's package orca in both directions, which a test holds.
 package grpcreport
 
 import (
@@ -58,7 +61,10 @@ func Unary(s *loadreport.Server) grpc.UnaryServerInterceptor {
 
 // Stream counts streams, and puts a report into the trailer at the end of each.
 func Stream(s *loadreport.Server) grpc.StreamServerInterceptor {
-	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+		if info.FullMethod == oobMethod {
+			return handler(srv, stream)
+		}
 		r, finished := s.Begin(cost(stream.Context())), false
 		defer func() { r.Done(!finished || failed(err)) }()
 		err = handler(srv, stream)
