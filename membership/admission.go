@@ -79,6 +79,7 @@ type admission struct {
 	tell  func(held int)    // is told when that changes
 	// overlay is what this leader has said of the nodes' health; nil = nothing.
 	overlay *Overlay
+	fresh   uint32 // weight of a new node that asks for none
 }
 
 // admit runs admission until ctx ends, the leadership is lost (ErrNotLeader) or

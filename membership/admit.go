@@ -76,6 +76,7 @@ func (s *sighting) held(c AdmissionConfig) time.Duration {
 // whole declared state does not bear is left out, and told.
 func (a *admission) plan(d topology.Declared, roll Roll, now time.Time) *plan {
 	p := &plan{due: time.Hour}
+	a.fresh = d.Spec.Compat.DefaultWeight()
 	cases := a.cases(d, roll)
 	a.hold(cases)
 	for _, c := range cases {
@@ -222,7 +223,7 @@ func (a *admission) admitNew(p *plan, c aCase) {
 	if l.Drain {
 		return
 	}
-	n := l.node(topology.Node{Weight: 1})
+	n := l.node(topology.Node{Weight: a.fresh})
 	n.State = topology.StateJoining
 	p.declare(c, n, "joins")
 }

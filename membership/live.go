@@ -42,7 +42,7 @@ type Live struct {
 	Cluster topology.ClusterID // the cluster that it registered with
 	Addr    string             // where it is; "" = keep the declared one
 	Zone    string             // the zone it asks for; "" = keep the declared one
-	Weight  *uint32            // the weight it asks for; nil = keep the declared one, 1 if there is none
+	Weight  *uint32            // the weight it asks for; nil = keep the declared one, if there is none that of a cluster file
 	// Owner names the process: 128 random bits in hexadecimal, drawn at its
 	// start. Another owner is another start of the node.
 	Owner string

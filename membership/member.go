@@ -25,8 +25,8 @@ type Registration struct {
 	Addr string // where the node serves, such as 10.0.0.1:11211
 	// Zone is the failure domain that it asks for; "" keeps the declared one.
 	Zone string
-	// Weight is what it asks for; nil keeps the declared one (1 for a node
-	// that is not declared yet), 0 = owns nothing.
+	// Weight is what it asks for; nil keeps the declared one (for a node that
+	// is not declared yet 1, under go-zero 100), 0 = owns nothing.
 	Weight *uint32
 	// Identity names the node beyond its address, for a node that may come
 	// back at another one: a text that survives its restarts and that no

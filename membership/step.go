@@ -217,9 +217,17 @@ func (c *Controller) load(s *State) error {
 func cause(notes []Note) topology.Cause {
 	var by, why []string
 	for _, n := range notes {
-		by, why = appendNew(by, n.By), appendNew(why, n.Why)
+		by, why = appendNew(by, n.By), appendNew(why, n.why())
 	}
 	return topology.Cause{By: join(by), Why: join(why)}
+}
+
+// why is what the cause says of the edit: of a rollback where to, too.
+func (n Note) why() string {
+	if n.Restore.IsZero() {
+		return n.Why
+	}
+	return strings.TrimSuffix("rollback to "+n.Restore.String()+": "+n.Why, ": ")
 }
 
 func appendNew(list []string, s string) []string {

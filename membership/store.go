@@ -126,7 +126,7 @@ type Edit struct {
 	EndRamp bool
 	// Restore names the version whose spec and nodes the edit declares again,
 	// so that its tables are taken again too, if it is still kept. A hint, as
-	// Replace is; zero = none.
+	// Replace is; zero = none. The cause says "rollback to" it, before Why.
 	Restore topology.Version
 }
 

@@ -136,7 +136,7 @@ func TestLoadRefuses(t *testing.T) {
 	f(Loader{}, "/nowhere/x.yaml", ErrFile, "")
 	f(Loader{}, write(t, "bad.topology", saved), topology.ErrCorrupt, "save it again")
 	f(Loader{}, write(t, "bad.yaml", []byte("cluster: c\nalgorithm: rnig\n")), ErrFile, "bad.yaml:1:1: nodes: missing")
-	f(Loader{}, write(t, "c.yaml", clusterfile.Format(other)), ErrCluster, `of cluster "cache"`)
+	f(Loader{}, write(t, "c.yaml", clusterfile.Format(other)), ErrCluster, `write cluster: cache in a copy of `)
 	f(Loader{}, write(t, "thin.yaml", clusterfile.Format(thin)), ErrFile, "would own nothing; the key hash has only 65,536 values")
 	f(Loader{}, write(t, "thin.yaml", clusterfile.Format(thin)), ErrFile, "thin.yaml:1")
 	f(Loader{ReadFile: func(string) ([]byte, error) { return nil, os.ErrPermission }}, "x", os.ErrPermission, "")

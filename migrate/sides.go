@@ -90,7 +90,7 @@ func (l Loader) target(ctx context.Context, from Side, ref string, s seen) (Side
 		return Side{}, err
 	}
 	if a, b := t.Cluster(), to.Table.Topology().Cluster(); a != b {
-		return Side{}, fmt.Errorf("%w: %s is of cluster %q, %s of cluster %q", ErrCluster, from.Name, a, to.Name, b)
+		return Side{}, fmt.Errorf("%w: %s is of cluster %q, %s of cluster %q; a plan is about one cluster: if the same is meant, write cluster: %s in a copy of %s", ErrCluster, from.Name, a, to.Name, b, a, to.Name)
 	}
 	return to, nil
 }

@@ -77,6 +77,20 @@ func TestPythonReaderFinds(t *testing.T) {
 	}
 }
 
+// A file that is no vector file is told in one line, and the others are checked.
+func TestPythonReaderUnknown(t *testing.T) {
+	dir := t.TempDir()
+	var files []string
+	for name, text := range map[string]string{"list": "[1]", "other": `{"a": 1}`, "text": "no", "bytes": "\xff", "half": `{"mapping": 1}`, "wrong": `{"exponential": 1}`} {
+		files = append(files, filepath.Join(dir, name))
+		writeFile(t, files[len(files)-1], []byte(text))
+	}
+	r := reader(t, "check.py", append(files, filepath.Join(dir, "missing"), exponentials)...)
+	if r.code != 1 || r.stderr != "" || strings.Count(r.stdout, "\n") != len(files)+2 || strings.Count(r.stdout, "agree") != 1 {
+		t.Errorf("exit %d:\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
 // The reader routes by a saved topology as shardd does, and refuses a damaged one.
 func TestPythonReaderSaved(t *testing.T) {
 	keys := []string{"", "a", "{user1000}.following", "größe", "key with blanks"}

@@ -57,10 +57,13 @@ CHECKS = {'mappings_refused': refused, 'refused': encodings, 'exponential': expo
 def main(paths):
     wrong = 0
     for path in paths:
-        with open(path, encoding='utf-8') as f: v = json.load(f)
-        check, = (CHECKS[part] for part in CHECKS if part in v)
-        try: print(f'{path}: {check(v)} cases agree')
-        except ValueError as e: wrong, _ = 1, print(f'{path}: {e}')
+        try:
+            with open(path, encoding='utf-8') as f: v = json.load(f)
+            known = [check for part, check in CHECKS.items() if isinstance(v, dict) and part in v]
+            require(known, f'no vectors that this program knows: none of {", ".join(CHECKS)} is there')
+            print(f'{path}: {known[0](v)} cases agree')
+        except (ValueError, OSError) as e: wrong, _ = 1, print(f'{path}: {e}')
+        except (KeyError, TypeError, IndexError, AttributeError) as e: wrong, _ = 1, print(f'{path}: not of the form of docs/spec: {e!r}')
     return wrong
 
 if __name__ == '__main__': sys.exit(main(sys.argv[1:]))

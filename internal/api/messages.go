@@ -172,7 +172,7 @@ type NodeEdit struct {
 	Addr  string `json:"addr,omitempty"`
 	Zone  string `json:"zone,omitempty"`
 	Label string `json:"label,omitempty"`
-	// Weight: verb add (absent = 1), verb weight (must be there).
+	// Weight: verb add (absent = that of a cluster file: 1, under go-zero 100), verb weight (must be there).
 	Weight *uint32 `json:"weight,omitempty"`
 	// By: verb replace, the id of the new node; Addr, Zone, Label and Weight
 	// are its own there, absent zone and weight those of the old one.

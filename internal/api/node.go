@@ -38,11 +38,7 @@ func (e NodeEdit) atOnce(id string, verb Verb) (membership.Edit, error) {
 	details := e.Addr != "" || e.Zone != "" || e.Label != ""
 	switch verb {
 	case VerbAdd:
-		n := topology.Node{ID: id, Addr: e.Addr, Zone: e.Zone, Label: e.Label, Weight: 1}
-		if e.Weight != nil {
-			n.Weight = *e.Weight
-		}
-		return membership.AddNode(n), nil
+		return e.add(id), nil
 	case VerbRemove:
 		if details || e.Weight != nil {
 			return membership.Edit{}, Errorf(CodeInvalid, "send {}", "remove takes no fields")
@@ -55,6 +51,17 @@ func (e NodeEdit) atOnce(id string, verb Verb) (membership.Edit, error) {
 		return membership.SetWeight(id, *e.Weight), nil
 	}
 	return e.otherEdit(id, verb, details)
+}
+
+// add is Edit for the verb add.
+func (e NodeEdit) add(id string) membership.Edit {
+	return membership.Edit{Apply: func(d topology.Declared) (topology.Declared, error) {
+		n := topology.Node{ID: id, Addr: e.Addr, Zone: e.Zone, Label: e.Label, Weight: d.Spec.Compat.DefaultWeight()}
+		if e.Weight != nil {
+			n.Weight = *e.Weight
+		}
+		return membership.AddNode(n).Apply(d)
+	}}
 }
 
 // otherEdit is Edit for the verbs that change what a node is.

@@ -26,18 +26,20 @@ func (a *app) nodeAddCommand() *cobra.Command {
 	var weight string
 	cmd := &cobra.Command{Use: "add ID", Short: "Add a node", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := parseWeight("--weight", weight)
-			if err != nil {
-				return err
+			if weight != "" {
+				w, err := parseWeight("--weight", weight)
+				if err != nil {
+					return err
+				}
+				node.Weight = &w
 			}
-			node.Weight = &w
 			return a.editNode(cmd, args[0], api.VerbAdd, node, edit)
 		}}
 	f := cmd.Flags()
 	f.StringVar(&node.Addr, "addr", "", "where the node is, such as 10.0.0.4:11211")
 	f.StringVar(&node.Zone, "zone", "", "failure domain")
 	f.StringVar(&node.Label, "label", "", "what a foreign system hashes in place of the address")
-	f.StringVar(&weight, "weight", "1", "share relative to the other nodes, 0 to 1000000; 0 = owns nothing")
+	f.StringVar(&weight, "weight", "", "share relative to the other nodes, 0 to 1000000; 0 = owns nothing; default 1, under go-zero 100")
 	rampFlag(cmd, &node)
 	edit.register(cmd)
 	return cmd

@@ -63,7 +63,7 @@ func (a *app) globalFlags(root *cobra.Command) {
 	f.StringSliceVar(&a.servers, "server", nil, "address of a shardd, or several; default $SHARDD_SERVER, else "+api.DefaultAddr)
 	f.StringVar(&a.cluster, "cluster", "", "name of the cluster; default $SHARDD_CLUSTER, else the only one that the server has")
 	f.DurationVar(&a.timeout, "timeout", api.DefaultTimeout, "how long a server has to answer")
-	f.StringVarP(&a.format, "output", "o", formatTable, "form of the output: table, json or yaml")
+	f.StringVarP(&a.format, "output", "o", formatTable, "form of the output: table, json or yaml; get also writes topology, which saves the version")
 	f.StringVar(&a.logLevel, "log-level", "", "least level of log lines on standard error: trace, debug, info, warn, error or off; default info for servers, else warn")
 	f.BoolVar(&a.logJSON, "log-json", false, "log lines as JSON")
 }

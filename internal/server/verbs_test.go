@@ -4,7 +4,9 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/shardd/shardd/internal/api"
 	"github.com/shardd/shardd/membership"
@@ -35,6 +37,52 @@ func TestRollback(t *testing.T) {
 	}
 	if _, err := r.api.Rollback(t.Context(), "cache", topology.Version{}, api.EditOptions{}); !errors.Is(err, membership.ErrInvalid) {
 		t.Errorf("to nothing: %v", err)
+	}
+}
+
+// TestRollbackWhy: a rollback has as much room for its reason as any other edit.
+func TestRollbackWhy(t *testing.T) {
+	r, store := withStore(t)
+	r.put(declared(3))
+	r.node("node-000", api.VerbDrain, api.NodeEdit{})
+	why := strings.Repeat("y", membership.MaxNoteLen)
+	to := topology.Version{Epoch: 1, Seq: 1}
+	if _, err := r.api.Rollback(t.Context(), "cache", to, api.EditOptions{Why: why + "y"}); !errors.Is(err, membership.ErrInvalid) {
+		t.Errorf("a longer one: %v", err)
+	}
+	if _, err := r.api.Rollback(t.Context(), "cache", to, api.EditOptions{Why: why}); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := store.Open("cache").Load(t.Context()); err != nil || st.Head.Cause().Why != "rollback to 1.1: "+why {
+		t.Errorf("%v, cause %+v", err, st.Head.Cause())
+	}
+}
+
+// TestAddUnderGoZero: a node that is added without a weight gets that of a file.
+func TestAddUnderGoZero(t *testing.T) {
+	r, store := withStore(t)
+	d := declared(2)
+	d.Spec = topology.Spec{Algorithm: topology.Compat, Compat: topology.Foreign{Mode: topology.ModeGoZero}}
+	r.put(d)
+	r.node("more", api.VerbAdd, api.NodeEdit{Addr: "more:1"})
+	seven := uint32(7)
+	r.node("seven", api.VerbAdd, api.NodeEdit{Addr: "seven:1", Weight: &seven})
+	m, err := membership.Register(t.Context(), store.Open("cache").(membership.Registrar), membership.Registration{ID: "agent", Addr: "agent:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		st, err := store.Open("cache").Load(t.Context())
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("%v, %+v", err, st.Declared.Nodes)
+		}
+		if n := st.Declared.Nodes; len(n) == 5 {
+			if n[0].Weight != 100 || n[1].Weight != 100 || n[2].Weight != 1 || n[4].Weight != 7 {
+				t.Errorf("%+v", n)
+			}
+			return
+		}
 	}
 }
 
