@@ -33,6 +33,8 @@ func ExampleRoster() {
 	var s membership.MemberStatus = member.Status()
 	fmt.Println(s.Registered, s.Incarnation, s.Losses, s.Err)
 	// Output:
+	// a 10.0.0.1:11211 1 bad disk full
+	// true 1 0 <nil>
 }
 
 // A presence by hand, without the loop that Register runs: for whoever has a
@@ -78,5 +80,5 @@ func ExampleOverlay() {
 	roll, err := roster.Roll(ctx)
 	check(err)
 	fmt.Println(state.Overlay.Bad, state.Head.Version(), roll.Marks[0].ID, roll.Marks[0].State)
-	// Output:
+	// Output: [b] 1.1 b active
 }

@@ -103,6 +103,10 @@ func ExampleReader() {
 	check(err)
 	fmt.Println(old.Len(), "nodes in", old.Version())
 	// Output:
+	// 1.1 created: 2 nodes, 0.0000 moved
+	// 1.2 nodes added: 3 nodes, 0.3333 moved
+	// at least 0.3333
+	// 2 nodes in 1.1
 }
 
 // Edits wait for a controller; the state says which, by whom and how far it is.
@@ -114,10 +118,12 @@ func ExampleState() {
 	state, err := cluster.Declare(ctx, edit)
 	check(err)
 
-	fmt.Println(state.ETag(), "applied", state.Applied)
+	fmt.Println(state.Head.Version(), "generation", state.Generation, "applied", state.Applied)
 	var pending []membership.Note = state.Edits
 	fmt.Println(pending[0].Generation, pending[0].By, pending[0].Why)
 	// Output:
+	// 1.1 generation 2 applied 1
+	// 2 bob more memory
 }
 
 // While a cluster is frozen its edits are taken, and nothing is published.
@@ -137,6 +143,9 @@ func ExampleFreeze() {
 	state, err = cluster.Freeze(ctx, nil)
 	fmt.Println(state.Frozen == nil, err)
 	// Output:
+	// membership: frozen: frozen by alice: trade fair; nothing is published until shardd unfreeze
+	// true
+	// true <nil>
 }
 
 // A client shows a version that the store does not know: the store went back. It
@@ -162,6 +171,9 @@ func ExampleEpochs() {
 	state, err = cluster.Load(ctx)
 	fmt.Println(state.Head.Version(), len(state.Shown), err)
 	// Output:
+	// true <nil>
+	// true
+	// 2.1 0 <nil>
 }
 
 // A publication is checked against where the cluster stands: one that was made
@@ -181,6 +193,8 @@ func ExamplePublication() {
 	fmt.Println(at.Head.Version, errors.Is(at.Check(late), membership.ErrConflict))
 	fmt.Println(errors.Is(cluster.Publish(ctx, leader, late), membership.ErrConflict))
 	// Output:
+	// 1.1 true
+	// true
 }
 
 // What a controller says of itself, for a readiness check.

@@ -18,15 +18,21 @@ func etag(s State) string {
 	if s.Head != nil {
 		version = s.Head.Version().String()
 	}
-	return fmt.Sprintf(`"%s+%d"`, version, s.Generation)
+	if s.ID.IsZero() {
+		return fmt.Sprintf(`"%s+%d"`, version, s.Generation)
+	}
+	return fmt.Sprintf(`"%s+%d@%s"`, version, s.Generation, s.ID)
 }
 
 // Apply returns the state that the edit makes of s, its generation raised by
 // one. It is what Store.Declare does between reading and writing, for those who
 // implement a store; s is not changed. Errors: ErrConflict if the edit was made
-// from another generation, ErrFrozen, ErrInvalid, ErrCorrupt if s.Invalid stands in the
+// from another generation or cluster, ErrFrozen, ErrInvalid, ErrCorrupt if s.Invalid stands in the
 // way, whatever Edit.Apply returned.
 func (s State) Apply(e Edit) (State, error) {
+	if !e.Of.IsZero() && e.Of != s.ID {
+		return State{}, fmt.Errorf("%w: cluster %s has id %s, the edit was made from the one with id %s, which was deleted; read it again and decide anew", ErrConflict, s.Declared.Cluster, s.ID, e.Of)
+	}
 	if e.Expect != 0 && e.Expect != s.Generation {
 		return State{}, fmt.Errorf("%w: version changed: the declared state has generation %d, the edit was made from %d; read it again and decide anew", ErrConflict, s.Generation, e.Expect)
 	}

@@ -71,8 +71,8 @@ type State struct {
 	Standing
 }
 
-// ETag returns the state's entity tag, `"EPOCH.SEQ+GENERATION"` with quotes.
-// Only the generation decides whether an edit conflicts.
+// ETag returns the state's entity tag, `"EPOCH.SEQ+GENERATION@ID"` with quotes.
+// Generation and id decide whether an edit conflicts.
 func (s State) ETag() string { return etag(s) }
 
 // MaxNotes is the number of edits that a state remembers until a version
@@ -101,9 +101,12 @@ type Edit struct {
 	// Expect is the generation the caller saw; 0 = whatever is there (the
 	// edit is applied again to fresh state when another came between).
 	Expect uint64
-	By     string // who; for the cause of the version that follows; at most MaxNoteLen bytes
-	Why    string // free text, at most MaxNoteLen bytes
-	Apply  func(topology.Declared) (topology.Declared, error)
+	// Of is the id of the cluster that the caller saw; zero = any. One that was
+	// made anew under the same name has another.
+	Of    topology.ClusterID
+	By    string // who; for the cause of the version that follows; at most MaxNoteLen bytes
+	Why   string // free text, at most MaxNoteLen bytes
+	Apply func(topology.Declared) (topology.Declared, error)
 	// Whole says that Apply ignores what it is given, so that the edit can
 	// stand in for declared state that cannot be read (State.Invalid).
 	Whole bool

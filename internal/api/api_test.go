@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestETag(t *testing.T) {
-	tag := ETag{topology.Version{Epoch: 2, Seq: 45}, 17}
+	tag := ETag{Version: topology.Version{Epoch: 2, Seq: 45}, Generation: 17}
 	if tag.String() != `"2.45+17"` {
 		t.Fatal(tag.String())
 	}
@@ -27,12 +27,17 @@ func TestETag(t *testing.T) {
 	if got := (ETag{Generation: 17}).String(); got != st.ETag() {
 		t.Fatalf("%s here, %s in membership", got, st.ETag())
 	}
+	st.ID = topology.ClusterID{1, 15: 2}
+	named := ETag{Generation: 17, Cluster: st.ID}
+	if got, err := ParseETag(st.ETag()); named.String() != st.ETag() || err != nil || got != named {
+		t.Fatalf("%s here, %s in membership, read as %v, %v", named, st.ETag(), got, err)
+	}
 	for _, s := range []string{`"2.45+17"`, `2.45+17`} {
 		if got, err := ParseETag(s); err != nil || got != tag {
 			t.Errorf("%s: %v, %v", s, got, err)
 		}
 	}
-	for _, s := range []string{"", "*", `""`, `"2.45"`, `W/"2.45+17"`, `"2.45+17`, `"2.45+017"`, `"2.45+0"`, `"2.45+-1"`, `"2.45+1", "2.45+2"`, `"a+1"`} {
+	for _, s := range []string{"", "*", `""`, `"2.45"`, `W/"2.45+17"`, `"2.45+17`, `"2.45+017"`, `"2.45+0"`, `"2.45+-1"`, `"2.45+1", "2.45+2"`, `"a+1"`, `"2.45+17@"`, `"2.45+17@1"`, `"2.45+17@00000000000000000000000000000000"`, `"2.45+17@0100000000000000000000000000000g"`, `"2.45+17@01000000000000000000000000000002@"`} {
 		if got, err := ParseETag(s); err == nil {
 			t.Errorf("%s: taken as %v", s, got)
 		}
@@ -210,6 +215,7 @@ func FuzzMessage(f *testing.F) {
 func FuzzParseETag(f *testing.F) {
 	f.Add(`"2.45+17"`)
 	f.Add(`1.1+1`)
+	f.Add(`"1.1+1@01000000000000000000000000000002"`)
 	f.Fuzz(func(t *testing.T, s string) {
 		tag, err := ParseETag(s)
 		if err != nil {

@@ -145,7 +145,7 @@ func TestEditRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	tag := ETag{topology.Version{Epoch: 1, Seq: 2}, 3}
+	tag := ETag{Version: topology.Version{Epoch: 1, Seq: 2}, Generation: 3}
 	if _, err := c.EditNode(t.Context(), "cache", "a%b?c", VerbAdd, NodeEdit{Addr: "x"}, EditOptions{IfMatch: tag, Wait: 2 * time.Second, Why: "more room"}); err != nil {
 		t.Fatal(err)
 	}

@@ -223,7 +223,7 @@ type EditResult struct {
 }
 
 // ETag returns the entity tag of the cluster after the edit.
-func (r EditResult) ETag() ETag { return ETag{r.Version, r.Generation} }
+func (r EditResult) ETag() ETag { return ETag{r.Version, r.Generation, r.ClusterID} }
 
 // Warning is something that was done as asked, but may not be meant.
 type Warning struct {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -51,16 +52,25 @@ func Path(cluster string, parts ...string) string {
 }
 
 // ETag is the entity tag of a cluster: its newest version, zero before the
-// first, and the generation of its declared state. Only the generation decides
-// whether an edit conflicts (membership.Edit.Expect).
+// first, the generation of its declared state, and its id. Generation and id
+// decide whether an edit conflicts (membership.Edit.Expect and Of): a cluster that
+// was deleted and made anew under its name begins with generation 1 again.
 type ETag struct {
 	Version    topology.Version
 	Generation uint64
+	// Cluster is zero in a tag that somebody wrote by hand, and in those of
+	// earlier releases: then only the generation is compared.
+	Cluster topology.ClusterID
 }
 
-// String returns the tag as a header carries it: `"2.45+17"`, with the quotes.
+// String returns the tag as a header carries it, with the quotes: `"2.45+17@` and
+// the id's 32 hexadecimal digits, or `"2.45+17"` without an id.
 func (e ETag) String() string {
-	return `"` + e.Version.String() + "+" + strconv.FormatUint(e.Generation, 10) + `"`
+	text := `"` + e.Version.String() + "+" + strconv.FormatUint(e.Generation, 10)
+	if !e.Cluster.IsZero() {
+		text += "@" + e.Cluster.String()
+	}
+	return text + `"`
 }
 
 // ParseETag reads the form of String; the quotes may be missing, because shells
@@ -70,10 +80,17 @@ func ParseETag(s string) (ETag, error) {
 	if n := len(s); n >= 2 && s[0] == '"' && s[n-1] == '"' {
 		bare = s[1 : n-1]
 	}
+	bare, id, named := strings.Cut(bare, "@")
 	version, generation, found := strings.Cut(bare, "+")
 	v, err := topology.ParseVersion(version)
 	g, err2 := strconv.ParseUint(generation, 10, 64)
-	e := ETag{v, g}
+	e := ETag{Version: v, Generation: g}
+	if named {
+		var err3 error
+		e.Cluster, err3 = topology.ParseClusterID(id)
+		err2 = errors.Join(err2, err3)
+		bare += "@" + id
+	}
 	if !found || err != nil || err2 != nil || g == 0 || e.String() != `"`+bare+`"` {
 		return ETag{}, fmt.Errorf(`api: entity tag %q: want the ETag of an answer, such as "2.45+17"`, s)
 	}

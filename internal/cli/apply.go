@@ -86,7 +86,7 @@ func (a *app) withinMovement(ctx context.Context, c *api.Client, d topology.Decl
 		return match, nil
 	case err != nil:
 		return match, err
-	case match != (api.ETag{}) && match.Generation != tag.Generation:
+	case match != (api.ETag{}) && (match.Generation != tag.Generation || !match.Cluster.IsZero() && match.Cluster != tag.Cluster):
 		return match, nil // the server says what is wrong
 	}
 	report, err := movementTo(t, d)

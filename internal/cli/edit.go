@@ -20,7 +20,7 @@ type editFlags struct {
 
 func (e *editFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&e.ifMatch, "if-match", "", "edit only if the cluster still has this entity tag, such as 1.3+7 (shardd get shows it)")
+	f.StringVar(&e.ifMatch, "if-match", "", "edit only if the cluster still has this entity tag (shardd get shows it); 1.3+7 without the part from @ on compares the number of edits only")
 	e.registerNote(cmd)
 }
 

@@ -163,6 +163,35 @@ func TestIfMatch(t *testing.T) {
 			t.Errorf("If-Match %s: %d %s", tag, resp.status, body)
 		}
 	}
+	// A cluster made anew under the name is another one, whatever its generation.
+	if err := r.api.DeleteCluster(t.Context(), "cache", "cache", first.ClusterID); err != nil {
+		t.Fatal(err)
+	}
+	again := r.put(declared(3))
+	if again.Generation != stale.Generation || again.ClusterID == first.ClusterID {
+		t.Fatalf("%+v", again)
+	}
+	for _, edit := range []func() error{
+		func() error {
+			_, err := r.api.PutSpec(t.Context(), declared(4), api.EditOptions{IfMatch: stale})
+			return err
+		},
+		func() error {
+			_, err := r.api.Rollback(t.Context(), "cache", topology.Version{Epoch: 1, Seq: 1}, api.EditOptions{IfMatch: stale})
+			return err
+		},
+		func() error {
+			_, err := r.api.EditNode(t.Context(), "cache", "node-000", api.VerbRemove, api.NodeEdit{}, api.EditOptions{IfMatch: stale})
+			return err
+		},
+	} {
+		if err := edit(); !errors.Is(err, membership.ErrConflict) {
+			t.Errorf("the tag of a cluster that was deleted: %v", err)
+		}
+	}
+	if _, err := r.api.Bump(t.Context(), "cache", api.BumpRequest{Force: true}, api.EditOptions{IfMatch: stale}); !errors.Is(err, api.ErrCluster) {
+		t.Errorf("bump by the tag of a cluster that was deleted: %v", err)
+	}
 	body := fmt.Sprintf(`{"cluster":%q,"algorithm":"ring","nodes":[{"id":"a"}]}`, "cache")
 	if resp, text := r.call("PUT", "/v1/clusters/cache/spec", body, "Content-Type", jsonBody, "If-None-Match", "*"); resp.status != http.StatusConflict || errorOf(t, text).Code != api.CodeExists {
 		t.Errorf("If-None-Match on a cluster that is there: %d %s", resp.status, text)

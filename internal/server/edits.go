@@ -19,8 +19,9 @@ const bodyTimeout = 30 * time.Second
 
 // editRequest is what every edit carries besides its body.
 type editRequest struct {
-	expect uint64 // generation of If-Match; 0 = any
-	create bool   // If-None-Match: * : only if the cluster is not there
+	expect uint64             // generation of If-Match; 0 = any
+	of     topology.ClusterID // of If-Match; zero = any
+	create bool               // If-None-Match: * : only if the cluster is not there
 	wait   time.Duration
 	by     string
 	why    string
@@ -34,7 +35,7 @@ func (s *Server) readEdit(r *http.Request) (editRequest, error) {
 		if err != nil {
 			return e, badRequest("send the ETag of GET topology or GET spec, or no If-Match", "If-Match: %v", err)
 		}
-		e.expect = tag.Generation
+		e.expect, e.of = tag.Generation, tag.Cluster
 	}
 	if text := r.Header.Get("If-None-Match"); text != "" {
 		if text != "*" || e.expect != 0 {
@@ -108,7 +109,7 @@ func (s *Server) declareAll(ctx context.Context, d topology.Declared, e editRequ
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.StoreTimeout)
 	defer cancel()
 	edit := membership.ReplaceAll(d)
-	edit.Expect, edit.By, edit.Why, edit.HeedFreeze = e.expect, e.by, e.why, true
+	edit.Expect, edit.Of, edit.By, edit.Why, edit.HeedFreeze = e.expect, e.of, e.by, e.why, true
 	for range 3 {
 		if !e.create {
 			st, err = s.cfg.Directory.Open(d.Cluster).Declare(ctx, edit)
@@ -138,7 +139,7 @@ func (s *Server) postNode(w http.ResponseWriter, r *http.Request) (err error) {
 	if e.create {
 		return badRequest("", "If-None-Match is for PUT spec")
 	}
-	edit.Expect, edit.By, edit.Why, edit.HeedFreeze = e.expect, e.by, e.why, true
+	edit.Expect, edit.Of, edit.By, edit.Why, edit.HeedFreeze = e.expect, e.of, e.by, e.why, true
 	h, err := s.hub(r)
 	if err != nil {
 		return err

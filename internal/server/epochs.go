@@ -42,6 +42,9 @@ func (s *Server) bump(ctx context.Context, h *hub, body api.BumpRequest, e editR
 	if err != nil {
 		return api.EditResult{}, err
 	}
+	if !e.of.IsZero() && e.of != st.ID {
+		return api.EditResult{}, clusterError(h.name, e.of, st.ID)
+	}
 	if e.expect != 0 && e.expect != st.Generation {
 		return api.EditResult{}, api.Errorf(api.CodeConflict, "read it again and decide anew", "the declared state has generation %d, not %d", st.Generation, e.expect)
 	}

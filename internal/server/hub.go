@@ -54,7 +54,7 @@ func (v *view) head() topology.Ref {
 }
 
 func (v *view) etag() api.ETag {
-	return api.ETag{Version: v.head().Version, Generation: v.state.Generation}
+	return api.ETag{Version: v.head().Version, Generation: v.state.Generation, Cluster: v.state.ID}
 }
 
 // keptTables is the number of tables of earlier versions that a hub keeps for

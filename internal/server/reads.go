@@ -59,7 +59,7 @@ func (s *Server) getTopology(w http.ResponseWriter, r *http.Request) error {
 	if st.Head == nil {
 		return noVersionYet(r.PathValue("cluster"))
 	}
-	tag := api.ETag{Version: st.Head.Version(), Generation: st.Generation}
+	tag := api.ETag{Version: st.Head.Version(), Generation: st.Generation, Cluster: st.ID}
 	setTags(w, st.ID, tag)
 	if r.Header.Get("If-None-Match") == tag.String() {
 		w.WriteHeader(http.StatusNotModified)
@@ -123,7 +123,7 @@ func (s *Server) getSpec(w http.ResponseWriter, r *http.Request) error {
 	if st.Invalid != nil {
 		return fmt.Errorf("%w: declared state: %w", membership.ErrCorrupt, st.Invalid)
 	}
-	tag := api.ETag{Generation: st.Generation}
+	tag := api.ETag{Generation: st.Generation, Cluster: st.ID}
 	if st.Head != nil {
 		tag.Version = st.Head.Version()
 	}

@@ -31,7 +31,7 @@ func (s *Server) postRollback(w http.ResponseWriter, r *http.Request) (err error
 		return inTime(err)
 	}
 	edit := membership.ReplaceAll(topology.Declared{Cluster: old.Cluster(), Spec: old.Spec(), Nodes: old.Nodes()})
-	edit.Expect, edit.By, edit.Why, edit.HeedFreeze, edit.Restore = e.expect, e.by, e.why, true, body.Version
+	edit.Expect, edit.Of, edit.By, edit.Why, edit.HeedFreeze, edit.Restore = e.expect, e.of, e.by, e.why, true, body.Version
 	st, err := h.store.Declare(ctx, edit)
 	if err != nil {
 		return inTime(err)

@@ -83,10 +83,17 @@ func testNoCluster(t *testing.T, s *suite) {
 func testDeclare(t *testing.T, s *suite) {
 	store, first := s.create(t, declared("c", 2))
 	second := s.declare(t, store, membership.AddNode(node(0x102)))
-	if second.Generation != first.Generation+1 || len(second.Declared.Nodes) != 3 || second.ETag() != `"0.0+2"` {
+	if second.Generation != first.Generation+1 || len(second.Declared.Nodes) != 3 || second.ETag() != fmt.Sprintf(`"0.0+2@%s"`, first.ID) {
 		t.Errorf("after AddNode: %+v", second)
 	}
-	s.declare(t, store, membership.SetWeight("n00001", 7))
+	other := membership.SetWeight("n00001", 9)
+	other.Of = topology.NewClusterID()
+	if _, err := store.Declare(s.ctx, other); !errors.Is(err, membership.ErrConflict) {
+		t.Errorf("an edit of another cluster of that name: %v", err)
+	}
+	seven := membership.SetWeight("n00001", 7)
+	seven.Of = first.ID
+	s.declare(t, store, seven)
 	s.declare(t, store, membership.RemoveNode("n00000"))
 	want := declared("c", 2)
 	want.Nodes = []topology.Node{node(1), node(0x102)}
