@@ -5,20 +5,38 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 
 	"github.com/spf13/cobra"
+
+	"github.com/shardd/shardd/bench/internal/experiment"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := newRoot().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
+	code := execute(ctx, newRoot(), os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// execute runs a command and returns its exit code: 1 for what was tried and did not
+// work, or not as expected, 2 for what cannot be done as asked.
+func execute(ctx context.Context, root *cobra.Command, stderr io.Writer) int {
+	started := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
 	}
+	fmt.Fprintln(stderr, "bench:", err)
+	if !started || errors.Is(err, experiment.ErrParam) {
+		return 2
+	}
+	return 1
 }
 
 func newRoot() *cobra.Command {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +26,11 @@ func TestSimArguments(t *testing.T) {
 	f("unknown flag", "retry", "--lambda", "0.5")
 	f("output", "retry", "-o", "xml")
 	f("bad parameter", "homo", "--lambda", "-1")
+	f("--seeds is given and empty or 0", "homo", "--seeds", "0")
+	f("--policies is given and empty or 0", "homo", "--policies=")
+	f("bad parameter", "all", "--units", "1e12")
+	f("workers", "retry", "--workers", "-1")
+	f("not a directory", "retry", "--plot", "sim_test.go")
 	f("no such file", "retry", "--docs", t.TempDir())
 }
 
@@ -54,6 +60,41 @@ func TestSimLists(t *testing.T) {
 	if err != nil || strings.Count(out, "\n") != 1+2*2 {
 		t.Errorf("%v\n%s", err, out)
 	}
+}
+
+// TestSimShort: what fails because it was too short is said to be short; what an
+// experiment has no use for is said, too.
+func TestSimShort(t *testing.T) {
+	out, err := run(t, "sim", "homo", "--policies", "p2c", "--lambda", ".9", "--units", "20", "--seeds", "1", "--quick")
+	if !errors.Is(err, errFailed) || !strings.Contains(out, "note: homo was played with units 20 of 50000, seeds 1 of 3") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	out, err = run(t, "sim", "retry", "--seeds", "3")
+	if err != nil || !strings.Contains(out, "note: retry has no use for --seeds") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestExitCodes: 1 is what was played and is not as expected, 2 what cannot be
+// played.
+func TestExitCodes(t *testing.T) {
+	f := func(want int, args ...string) {
+		t.Helper()
+		c := newRoot()
+		c.SetArgs(args)
+		c.SetOut(io.Discard)
+		c.SetErr(io.Discard)
+		if got := execute(t.Context(), c, io.Discard); got != want {
+			t.Errorf("%v: exit %d, want %d", args, got, want)
+		}
+	}
+	f(0, "sim", "retry")
+	f(1, "sim", "homo", "--policies", "p2c", "--lambda", ".9", "--units", "20", "--seeds", "1")
+	f(1, "tables", "--quick", "--docs", t.TempDir())
+	f(2, "sim", "homo", "--lambda", "NaN")
+	f(2, "sim", "homo", "--nothing")
+	f(2, "sim", "nothing")
+	f(2, "sim")
 }
 
 // TestSimDocs writes the block of a page and its plot, and nothing else.

@@ -14,6 +14,12 @@ const Unit = time.Second
 // ErrConfig says that a Config cannot be run; the text says why.
 var ErrConfig = errors.New("sim: bad config")
 
+// Limits of a Config, and of the times that a Dist draws.
+const (
+	maxRate = 1e9
+	longest = 1 << 60 * time.Nanosecond // 36 years
+)
+
 // Discipline is how a server shares itself among its requests.
 type Discipline uint8
 
@@ -98,10 +104,10 @@ func (c *Config) check() error {
 	switch {
 	case len(c.Servers) == 0 || len(c.Clients) == 0:
 		return fmt.Errorf("%w: %d servers and %d clients: want 1 or more of both", ErrConfig, len(c.Servers), len(c.Clients))
-	case !(c.Rate >= 0):
-		return fmt.Errorf("%w: rate %v: want 0 or more", ErrConfig, c.Rate)
-	case c.Warmup < 0 || c.Window < 0:
-		return fmt.Errorf("%w: warm-up %v, window %v: want 0 or more", ErrConfig, c.Warmup, c.Window)
+	case !(c.Rate >= 0 && c.Rate <= maxRate):
+		return fmt.Errorf("%w: rate %v: want 0 to %g", ErrConfig, c.Rate, float64(maxRate))
+	case c.Warmup < 0 || c.Window < 0 || c.Warmup > longest || c.Window > longest:
+		return fmt.Errorf("%w: warm-up %v, window %v: want 0 to %v", ErrConfig, c.Warmup, c.Window, longest)
 	}
 	for i, s := range c.Servers {
 		if s.Discipline > Delay || s.Slots < 0 || s.Limit < 0 || !(s.Rate >= 0) {

@@ -75,7 +75,7 @@ func (s *Sim) arrive(i int32, r *request) {
 	} else {
 		work = s.cfg.Service(s.work)
 	}
-	r.work = int64(work * float64(Unit))
+	r.work = nanoseconds(work)
 	if s.counting {
 		v.picked++
 	}
@@ -117,7 +117,7 @@ func (v *server) duration(work int64) int64 {
 	if v.rate == 1 {
 		return work
 	}
-	return int64(float64(work) / v.rate)
+	return int64(min(float64(work)/v.rate, float64(longest)))
 }
 
 // finish ends a request's service and begins with the next one.

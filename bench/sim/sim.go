@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"time"
 
 	"github.com/shardd/shardd/balance"
@@ -111,6 +112,9 @@ func (s *Sim) timer(t time.Duration, f timed) {
 
 func (s *Sim) schedule(at int64, kind, arg uint32) uint32 {
 	s.order++
+	if at < s.now { // beyond what can be counted: the end of time
+		at = math.MaxInt64
+	}
 	s.queue.push(event{at, s.order, arg<<kindBits | kind})
 	return s.order
 }
@@ -122,7 +126,16 @@ func (s *Sim) gap() int64 {
 	} else {
 		gap = s.cfg.Gap(s.arrivals)
 	}
-	return int64(gap / s.cfg.Rate * float64(Unit))
+	return nanoseconds(gap / s.cfg.Rate)
+}
+
+// nanoseconds returns a time in units as what the clock counts, within what it can
+// count; what is not a number is 0.
+func nanoseconds(units float64) int64 {
+	if !(units > 0) {
+		return 0
+	}
+	return int64(min(units*float64(Unit), float64(longest)))
 }
 
 // Run plays the run to the end of the window, and on until the last counted

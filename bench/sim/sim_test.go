@@ -256,9 +256,38 @@ func TestRefused(t *testing.T) {
 	f(func(c *Config) { c.Clients = nil })
 	f(func(c *Config) { c.Clients[0].Picker = nil })
 	f(func(c *Config) { c.Rate = math.NaN() })
+	f(func(c *Config) { c.Rate = math.Inf(1) })
 	f(func(c *Config) { c.Window = -1 })
+	f(func(c *Config) { c.Warmup, c.Window = math.MaxInt64, math.MaxInt64 })
 	f(func(c *Config) { c.Servers[1].Rate = -1 })
 	f(func(c *Config) { c.Servers[1].Discipline = 3 })
+}
+
+// TestOddTimes: a distribution that draws what the clock cannot count does not turn
+// time round.
+func TestOddTimes(t *testing.T) {
+	for _, x := range []float64{math.Inf(1), 1e300, math.NaN(), -1, 0} {
+		for _, d := range []Discipline{FIFO, Sharing, Delay} {
+			now := time.Duration(0)
+			r := run(t, Config{Seed: 1, Servers: []Server{{Discipline: d, Rate: .5}}, Clients: []Client{random(t, 1)}, Rate: 1, Window: 3 * Unit,
+				Service: Constant(x), Ended: func(e End) {
+					if e.At < now || e.Took < 0 {
+						t.Errorf("service of %v: an end at %v after %v, took %v", x, e.At, now, e.Took)
+					}
+					now = e.At
+				}})
+			if !(r.Mean >= 0) {
+				t.Errorf("service of %v: mean %v", x, r.Mean)
+			}
+		}
+		if x == 0 { // arrivals that take no time never end
+			continue
+		}
+		c := Config{Seed: 1, Servers: Equal(1, Server{}), Clients: []Client{random(t, 1)}, Rate: 1e-300, Window: 3 * Unit}
+		if r := run(t, c); r.Arrivals != 0 {
+			t.Errorf("%d arrivals in no time", r.Arrivals)
+		}
+	}
 }
 
 // TestEmptySet: a pick that fails is counted, and told.

@@ -12,8 +12,9 @@ import (
 // tenth of the work, so it should go back there, but not into a long queue.
 func affinity() *Experiment {
 	return &Experiment{
-		Name: "affinity", Page: "keyed-load.md", Short: "prefixes that are cheap where they were served before: hits and waits by load bound",
+		Name: "affinity", Page: "keyed-load.md", About: "prefixes that are cheap where they were served before: hits and waits by load bound",
 		Uses:     []string{"n", "c", "seeds", "units"},
+		Most:     mostNodes,
 		Defaults: Params{N: []int{16}, C: []float64{1.1, 1.25, 1.5, 2}, Seeds: 3, Units: 4000},
 		Run:      runAffinity,
 	}
@@ -53,6 +54,9 @@ func runAffinity(ctx context.Context, e *Env) ([]Row, error) {
 func bestBound(rows []Row) {
 	var p2c, owner float64
 	for i := range rows {
+		if n, _ := rows[i].Param("n"); n != 16 {
+			continue
+		}
 		switch r := &rows[i]; r.paramText("route") {
 		case "p2c":
 			p2c, _ = r.Get("hits")

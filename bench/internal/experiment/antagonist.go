@@ -15,7 +15,7 @@ import (
 // demand is above the allotment.
 func antagonist() *Experiment {
 	return &Experiment{
-		Name: "antagonist", Page: "policies-latency.md", Short: "100 servers allotted 40 % of a machine, demand 1.1 of that, two of them cannot burst",
+		Name: "antagonist", Page: "policies-latency.md", About: "100 servers allotted 40 % of a machine, demand 1.1 of that, two of them cannot burst",
 		Uses:     []string{"m", "seeds"},
 		Defaults: Params{M: []int{100}, Seeds: 3},
 		Run:      runAntagonist,
@@ -66,7 +66,7 @@ func runAntagonist(ctx context.Context, e *Env) ([]Row, error) {
 			if e.Quick && (c.label != "" || !slices.Contains([]string{"grpc-wrr", "p2c", "prequal"}, c.policy)) {
 				continue
 			}
-			row := Row{Params: []Param{{"m", m}, {"setting", c.label}}, Policy: c.policy}
+			row := Row{Params: []Param{{"m", m}, {"setting", c.label}, {"unit", "ms"}}, Policy: c.policy}
 			cells = append(cells, cell{row, func(seed uint64) ([]Metric, error) { return playAntagonist(e, m, c, seed) }})
 		}
 		part, err := e.mediansOf(ctx, cells, e.seeds(1))
@@ -84,12 +84,12 @@ func against(rows []Row) {
 	limit := 0.0
 	for i := range rows {
 		if rows[i].Policy == "grpc-wrr" {
-			limit, _ = rows[i].Get("p99_ms")
+			limit, _ = rows[i].Get("p99")
 		}
 	}
 	for i := range rows {
 		if r := &rows[i]; r.Policy == "prequal" && r.paramText("setting") == "" {
-			r.Checks = []Check{atMost("p99_ms", limit)}
+			r.Checks = []Check{atMost("p99", limit)}
 		}
 	}
 }
@@ -123,7 +123,7 @@ func playAntagonist(e *Env, m int, c contender, seed uint64) ([]Metric, error) {
 	})
 	r := f.sim.Run()
 	return []Metric{
-		{"p50_ms", 1e3 * r.Quantile(.5)}, {"p99_ms", 1e3 * r.Quantile(.99)}, {"p999_ms", 1e3 * r.Quantile(.999)},
+		{"p50", 1e3 * r.Quantile(.5)}, {"p99", 1e3 * r.Quantile(.99)}, {"p999", 1e3 * r.Quantile(.999)},
 		{"late", 1 - r.Within(deadline)}, {"hobbled_share", (r.Share(0) + r.Share(1)) / hobbled * antagonistN},
 	}, nil
 }

@@ -1,13 +1,17 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/shardd/shardd/bench/sim"
 )
 
 // Params are what a user may set; each experiment takes those that it names in
@@ -45,11 +49,15 @@ type Env struct {
 // Experiment is one set-up.
 type Experiment struct {
 	Name  string
-	Short string
+	About string // a line
 	// Uses names the parameters that count: n lambda T tau m c policies seeds units.
 	Uses []string
 	// Defaults are the set-up's values.
 	Defaults Params
+	// Stable says that only utilisations below 1 have an answer.
+	Stable bool
+	// Least and Most bound n; 0 is 1 and 2,000,000.
+	Least, Most int
 	// Run plays it and returns the rows, with checks where the set-up is that of
 	// the expected values.
 	Run func(ctx context.Context, e *Env) ([]Row, error)
@@ -65,11 +73,11 @@ var ErrParam = errors.New("experiment: bad parameter")
 
 // Play runs x: zero parameters of e are x's defaults.
 func (x *Experiment) Play(ctx context.Context, e Env) ([]Row, error) {
-	e.defaults = x.Defaults
-	e.fill()
-	if err := e.check(); err != nil {
+	if err := x.Check(e); err != nil {
 		return nil, err
 	}
+	e.defaults = x.Defaults
+	e.fill()
 	rows, err := x.Run(ctx, &e)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", x.Name, err)
@@ -114,26 +122,96 @@ func orList[T any](list *[]T, def []T) {
 	}
 }
 
-func (e *Env) check() error {
-	for _, n := range slices.Concat(e.N, e.M) {
-		if n < 1 || n > 10_000_000 {
-			return fmt.Errorf("%w: %d: want 1 to 10,000,000", ErrParam, n)
-		}
-	}
-	for _, x := range e.Lambda {
-		if !(x > 0 && x < 10) {
-			return fmt.Errorf("%w: lambda %v: want more than 0", ErrParam, x)
-		}
-	}
-	for _, x := range slices.Concat(e.T, e.Tau, e.C, []float64{e.Units}) {
-		if !(x >= 0 && x < 1e8) {
-			return fmt.Errorf("%w: %v: want 0 or more, less than 1e8", ErrParam, x)
-		}
-	}
-	if e.Seeds < 1 || e.Seeds > 10_000 {
-		return fmt.Errorf("%w: %d seeds: want 1 to 10,000", ErrParam, e.Seeds)
+// Limits of parameters. A run of maxRequests takes minutes and 4 GiB.
+const (
+	maxN        = 2_000_000
+	maxClients  = 10_000
+	maxSeeds    = 10_000
+	maxRequests = 5e8
+	leastTime   = 1e-3 // units
+)
+
+// Check tells whether x can be played with e. The error wraps ErrParam.
+func (x *Experiment) Check(e Env) error {
+	e.defaults = x.Defaults
+	e.fill()
+	if err := e.check(x); err != nil {
+		return fmt.Errorf("%s: %w", x.Name, err)
 	}
 	return nil
+}
+
+func (e *Env) check(x *Experiment) error {
+	for _, part := range []error{
+		allWithin("n", e.N, max(1, x.Least), cmp.Or(x.Most, maxN)), allWithin("m", e.M, 1, maxClients), allWithin("seeds", []int{e.Seeds}, 1, maxSeeds),
+		allWithin("tau", e.Tau, leastTime, 1e6), allWithin("c", e.C, 1, 1e6), e.checkLambda(x.Stable),
+		allWithin("workers", []int{e.Workers}, 1, 1<<16),
+	} {
+		if part != nil {
+			return part
+		}
+	}
+	for _, t := range e.T {
+		if t != 0 && !(t >= leastTime && t <= 1e6) {
+			return fmt.Errorf("%w: T %v: want 0, or %v to 1e6", ErrParam, t, leastTime)
+		}
+	}
+	if slices.Contains(x.Uses, "units") {
+		return e.checkUnits()
+	}
+	return nil
+}
+
+func allWithin[T int | float64](name string, list []T, low, high T) error {
+	for _, x := range list {
+		if !(x >= low && x <= high) {
+			return fmt.Errorf("%w: %s %v: want %v to %v", ErrParam, name, x, low, high)
+		}
+	}
+	return nil
+}
+
+func (e *Env) checkLambda(stable bool) error {
+	for _, x := range e.Lambda {
+		switch {
+		case !(x >= leastTime && x <= 10):
+			return fmt.Errorf("%w: lambda %v: want %v to 10", ErrParam, x, leastTime)
+		case stable && x >= 1:
+			return fmt.Errorf("%w: lambda %v: want less than 1: there is no steady state at full load", ErrParam, x)
+		}
+	}
+	return nil
+}
+
+// checkUnits refuses runs that do not end today.
+func (e *Env) checkUnits() error {
+	if err := allWithin("units", []float64{e.Units}, leastTime, 1e8); err != nil {
+		return err
+	}
+	n, lambda := 100., 1.
+	if len(e.N) > 0 {
+		n = float64(slices.Max(e.N))
+	}
+	if len(e.Lambda) > 0 {
+		lambda = slices.Max(e.Lambda)
+	}
+	if requests := n * lambda * (e.Units + float64(warmup/sim.Unit)); requests > maxRequests {
+		return fmt.Errorf("%w: %.2g requests a run: want at most %.0g: less n, lambda or units", ErrParam, requests, maxRequests)
+	}
+	return nil
+}
+
+// Shorter says in what respect e is less than x's set-up, for which its expected
+// values are; "" if it is not.
+func (x *Experiment) Shorter(e Env) string {
+	var list []string
+	if d := x.Defaults.Units; e.Units > 0 && e.Units < d {
+		list = append(list, fmt.Sprintf("units %v of %v", e.Units, d))
+	}
+	if d := x.Defaults.Seeds; e.Seeds > 0 && e.Seeds < d {
+		list = append(list, fmt.Sprintf("seeds %d of %d", e.Seeds, d))
+	}
+	return strings.Join(list, ", ")
 }
 
 // window returns the length of a run in units; quick is that of quick runs, 0 is

@@ -100,12 +100,78 @@ func TestParams(t *testing.T) {
 	f("homo", Params{Lambda: []float64{-1}})
 	f("homo", Params{Lambda: []float64{math.NaN()}})
 	f("homo", Params{Policies: []string{"magic"}})
+	f("homo", Params{N: []int{1_000_000}})
+	f("homo", Params{Lambda: []float64{1e-300}})
+	f("homo", Params{Seeds: 1e9})
+	f("homo", Params{Units: -1})
+	f("fixed", Params{Lambda: []float64{1}})
+	f("formulas", Params{Lambda: []float64{1}})
+	f("hetero", Params{Tau: []float64{1e-12}})
+	f("bounded", Params{C: []float64{.5}})
+	f("clients", Params{M: []int{1_000_000}})
+	f("cachefleet", Params{N: []int{2}})
 	f("stale", Params{T: []float64{-1}})
+	f("stale", Params{T: []float64{1e-12}})
 	f("stale", Params{Seeds: -1})
 	f("stale", Params{Units: math.Inf(1)})
 	f("lalb", Params{Policies: []string{"prequal"}})
 	if Find("nothing") != nil {
 		t.Error("an experiment out of nowhere")
+	}
+}
+
+// TestFixedLevels: each level's share is near its law, and each row has its own.
+func TestFixedLevels(t *testing.T) {
+	for _, r := range play(t, "fixed", Env{Params: Params{N: []int{200}, Units: 500, Seeds: 1}}) {
+		share, ok := r.Get("s_i")
+		law, _ := r.Get("theory")
+		if ok && math.Abs(share-law) > .05 {
+			t.Errorf("%+v: %v, want about %v", r.Params, share, law)
+		}
+	}
+}
+
+// TestFromEmptyFew: with few servers nothing may be under way at the end.
+func TestFromEmptyFew(t *testing.T) {
+	rows := play(t, "fixed", Env{Params: Params{N: []int{2}, Lambda: []float64{.1}}, FromEmpty: true})
+	if len(rows) != emptyUntil/emptyStep+1 {
+		t.Errorf("%d rows", len(rows))
+	}
+}
+
+// TestShorter: runs that are shorter than the set-up's are said to be.
+func TestShorter(t *testing.T) {
+	f := func(p Params, want string) {
+		t.Helper()
+		if got := Find("homo").Shorter(Env{Params: p}); got != want {
+			t.Errorf("%+v: %q, want %q", p, got, want)
+		}
+	}
+	f(Params{}, "")
+	f(Params{Units: 200, Seeds: 3}, "units 200 of 50000")
+	f(Params{Units: 60000, Seeds: 1}, "seeds 1 of 3")
+}
+
+// TestFence: a cache that comes back serves old values, and none behind the fence.
+func TestFence(t *testing.T) {
+	if raceDetector {
+		t.Skip("no goroutine shares anything with another here")
+	}
+	for _, c := range changes() {
+		if c.what != "return" || c.how == "ramp" && !c.fence {
+			continue
+		}
+		run, _, err := playWindows(c, 4, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stale := 0.0
+		for _, x := range run.stale {
+			stale += x
+		}
+		if (stale == 0) != c.fence {
+			t.Errorf("%s, fence %t: old values %v", c.how, c.fence, stale)
+		}
 	}
 }
 
@@ -140,6 +206,7 @@ func TestChecks(t *testing.T) {
 	f(within("mean", 2, .1).relax(), 2.39, true, "mean 2 +- 0.4")
 	f(between("mean", 70, 105), 70, true, "mean 87.5 +- 18")
 	f(between("mean", 70, 105).relax(), 123, false, "mean 87.5 +- 35")
+	f(Check{Metric: "fullest", Expected: 3, Tolerance: 1, Fixed: true}.relax(), 5, false, "fullest 3 +- 1")
 	f(exactly("sent", 3).relax(), 4, false, "sent = 3")
 	f(exactly("sent", 3), math.NaN(), false, "sent = 3")
 	f(atLeast("share", .9).relax(), .89, false, "share >= 0.9")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/shardd/shardd/bench/internal/theory"
 	"github.com/shardd/shardd/bench/sim"
@@ -12,7 +13,8 @@ import (
 // fixed: the supermarket model at its fixed point.
 func fixed() *Experiment {
 	return &Experiment{
-		Name: "fixed", Page: "policies-load.md", Short: "supermarket model: shares of servers with i requests or more",
+		Name: "fixed", Page: "policies-load.md", About: "supermarket model: shares of servers with i requests or more",
+		Stable:   true,
 		Uses:     []string{"n", "lambda", "seeds", "units", "from-empty"},
 		Defaults: Params{N: []int{1000}, Lambda: []float64{.9}, Seeds: 3, Units: 5000},
 		Run:      runFixed,
@@ -67,7 +69,7 @@ func fixedPoint(ctx context.Context, e *Env, n int, lambda float64) ([]Row, erro
 		return nil, err
 	}
 	standard := n == 1000 && lambda == .9
-	mean := Row{Params: []Param{{"n", n}, {"lambda", lambda}}, Policy: "p2c", Metrics: played[0].Metrics[:1]}
+	mean := Row{Params: []Param{{"n", n}, {"lambda", lambda}}, Policy: "p2c", Metrics: slices.Clone(played[0].Metrics[:1])}
 	mean.Set("theory", theory.Sojourn(lambda, 2))
 	if standard {
 		mean.Checks = []Check{within("mean", theory.Sojourn(lambda, 2), .02)}
@@ -141,7 +143,7 @@ func fromEmpty(ctx context.Context, e *Env, n int, lambda float64) ([]Row, error
 // shares returns s_i at emptyStep, 2 emptyStep, ... of one run.
 func shares(seed uint64, n int, lambda float64) ([][]float64, error) {
 	f := fleet{cfg: sim.Config{
-		Seed: seed, Servers: sim.Equal(n, sim.Server{}), Rate: lambda * float64(n), Window: units(emptyUntil),
+		Seed: seed, Servers: sim.Equal(n, sim.Server{}), Rate: lambda * float64(n), Window: units(emptyUntil + 1),
 	}}
 	if err := f.client("p2c", setting{}, nil); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 // each send 1,000 whole topologies a second and hold 200 requests.
 func herd() *Experiment {
 	return &Experiment{
-		Name: "herd", Page: "fleet-changes.md", Short: "10,000 watches are cut at once: how they come back, by the pause between tries",
+		Name: "herd", Page: "fleet-changes.md", About: "10,000 watches are cut at once: how they come back, by the pause between tries",
 		Uses:     []string{"n", "seeds"},
 		Defaults: Params{N: []int{10000}, Seeds: 3},
 		Run:      runHerd,

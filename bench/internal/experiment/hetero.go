@@ -9,7 +9,7 @@ import (
 // hetero: 20 servers of rate 0.5 and 80 of rate 1 at 80 % of their capacity.
 func hetero() *Experiment {
 	return &Experiment{
-		Name: "hetero", Page: "policies-latency.md", Short: "20 slow and 80 fast servers at 80 % of their capacity",
+		Name: "hetero", Page: "policies-latency.md", About: "20 slow and 80 fast servers at 80 % of their capacity",
 		Uses: []string{"tau", "policies", "seeds", "units"},
 		Defaults: Params{
 			Tau: []float64{10, 1, 50}, Seeds: 3, Units: 50000,

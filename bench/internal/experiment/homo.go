@@ -10,7 +10,7 @@ import (
 // homo: n equal servers, one dispatcher that sees true queues at no delay.
 func homo() *Experiment {
 	return &Experiment{
-		Name: "homo", Page: "policies-load.md", Short: "equal servers, one dispatcher that sees the true queues",
+		Name: "homo", Page: "policies-load.md", About: "equal servers, one dispatcher that sees the true queues",
 		Uses: []string{"n", "lambda", "policies", "seeds", "units"},
 		Defaults: Params{
 			N: []int{100}, Lambda: []float64{.5, .7, .9, .99}, Seeds: 3, Units: 50000,

@@ -16,10 +16,14 @@ import (
 	"github.com/shardd/shardd/topology"
 )
 
+// mostNodes is what a ring of 160 points a node takes.
+const mostNodes = 26_214
+
 // cluster makes versions of a cluster's topology, as a controller does.
 type cluster struct {
-	draft topology.Draft
-	table *placement.Table
+	draft  topology.Draft
+	table  *placement.Table
+	tenure bool // versions record since when nodes own what they own
 }
 
 func newCluster(spec topology.Spec, nodes int) (*cluster, error) {
@@ -52,7 +56,7 @@ func (c *cluster) next(nodes []topology.Node) topology.Draft {
 
 // publish makes the next version.
 func (c *cluster) publish(nodes []topology.Node) error {
-	table, err := placement.Update(c.table, c.next(nodes))
+	table, err := placement.UpdateWith(c.table, c.next(nodes), placement.UpdateOptions{Tenure: c.tenure})
 	if err == nil {
 		c.table = table
 	}

@@ -11,7 +11,7 @@ import (
 // places at 20 s.
 func locality() *Experiment {
 	return &Experiment{
-		Name: "lalb", Page: "policies-latency.md", Short: "50 threads on servers of 1, 2 and 3 ms, reversed at 20 s",
+		Name: "lalb", Page: "policies-latency.md", About: "50 threads on servers of 1, 2 and 3 ms, reversed at 20 s",
 		Uses:     []string{"policies", "seeds"},
 		Defaults: Params{Seeds: 5, Policies: []string{"lalb", "rr", "random", "p2c", "pewma"}},
 		Run:      runLocality,
@@ -33,23 +33,14 @@ func runLocality(ctx context.Context, e *Env) ([]Row, error) {
 		row := Row{Policy: policy}
 		switch policy {
 		case "lalb":
-			row.Checks = []Check{atLeast("share", .999), plus("overtakes_s", 25, 15)}
+			// The range holds for any number of seeds.
+			row.Checks = []Check{atLeast("share", .999), {Metric: "overtakes_s", Expected: 25, Tolerance: 15, Fixed: true}}
 		case "rr", "random":
 			row.Checks = []Check{within("qps_before", 25000, .02)}
 		}
 		cells = append(cells, cell{row, func(seed uint64) ([]Metric, error) { return playLocality(policy, seed) }})
 	}
-	rows, err := e.mediansOf(ctx, cells, e.seeds(1))
-	if e.Quick { // the range holds for any number of seeds
-		for i := range rows {
-			for k := range rows[i].Checks {
-				if c := &rows[i].Checks[k]; c.Metric == "overtakes_s" {
-					c.Tolerance /= 2
-				}
-			}
-		}
-	}
-	return rows, err
+	return e.mediansOf(ctx, cells, e.seeds(1))
 }
 
 func playLocality(policy string, seed uint64) ([]Metric, error) {
@@ -111,7 +102,7 @@ func localityMetrics(picks [][3]int) []Metric {
 // localityCurve: two servers whose latency rises with their load.
 func localityCurve() *Experiment {
 	return &Experiment{
-		Name: "lalb-curve", Page: "policies-latency.md", Short: "two servers of 30 and 60 ms that slow down over 30 requests at a time",
+		Name: "lalb-curve", Page: "policies-latency.md", About: "two servers of 30 and 60 ms that slow down over 30 requests at a time",
 		Uses:     []string{"seeds"},
 		Defaults: Params{Seeds: 3},
 		Run:      runLocalityCurve,

@@ -13,7 +13,7 @@ import (
 // times as long as the others; how long do requests wait?
 func longtail() *Experiment {
 	return &Experiment{
-		Name: "longtail", Page: "policies-load.md", Short: "one request in twenty is ten times as long: waits on eight servers",
+		Name: "longtail", Page: "policies-load.md", About: "one request in twenty is ten times as long: waits on eight servers",
 		Uses: []string{"policies", "seeds"},
 		Defaults: Params{
 			Seeds: 41, Policies: []string{"rr", "random", "least", "p2c-repl"},
@@ -29,9 +29,9 @@ func runLongtail(ctx context.Context, e *Env) ([]Row, error) {
 	sought := map[string]float64{"rr": 257, "random": 297, "least": 66, "p2c-repl": 128}
 	var cells []cell
 	for _, policy := range e.Policies {
-		row := Row{Policy: policy}
+		row := Row{Params: []Param{{"unit", "ms"}}, Policy: policy}
 		if x, ok := sought[policy]; ok {
-			row.Checks = []Check{within("p99_ms", x, .12)}
+			row.Checks = []Check{within("p99", x, .12)}
 		}
 		cells = append(cells, cell{row, func(seed uint64) ([]Metric, error) { return playLongtail(policy, seed) }})
 	}
@@ -57,7 +57,7 @@ func playLongtail(policy string, seed uint64) ([]Metric, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Metric{{"p50_ms", 1e3 * r.Quantile(.5)}, {"p99_ms", 1e3 * r.Quantile(.99)}}, nil
+	return []Metric{{"mean", 1e3 * r.Mean}, {"p50", 1e3 * r.Quantile(.5)}, {"p99", 1e3 * r.Quantile(.99)}}, nil
 }
 
 // inOrder makes the client's full scan prefer the first of equal servers.

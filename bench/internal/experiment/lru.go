@@ -1,5 +1,7 @@
 package experiment
 
+import "github.com/shardd/shardd/topology"
+
 // lru remembers the numbers that were asked for last.
 type lru struct {
 	limit   int
@@ -12,6 +14,7 @@ type lruEntry struct {
 	key        int
 	version    int32
 	prev, next int32
+	since      topology.Version // since when its node had owned it when it was stored
 }
 
 func newLRU(limit int) *lru {
@@ -22,10 +25,10 @@ func newLRU(limit int) *lru {
 // may be changed until the next call.
 func (c *lru) get(key int) (e *lruEntry, hit bool) {
 	i, hit := c.at[key]
-	version := int32(0)
+	kept := lruEntry{key: key}
 	switch {
 	case hit:
-		version = c.entries[i].version
+		kept = c.entries[i]
 		c.unlink(i)
 	case len(c.at) >= c.limit:
 		i = c.entries[0].prev
@@ -37,7 +40,8 @@ func (c *lru) get(key int) (e *lruEntry, hit bool) {
 	}
 	c.at[key] = i
 	first := c.entries[0].next
-	c.entries[i] = lruEntry{key: key, version: version, next: first}
+	kept.prev, kept.next = 0, first
+	c.entries[i] = kept
 	c.entries[first].prev = i
 	c.entries[0].next = i
 	return &c.entries[i], hit

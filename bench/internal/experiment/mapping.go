@@ -20,7 +20,7 @@ import (
 // to four, and how even they are on three.
 func movement() *Experiment {
 	return &Experiment{
-		Name: "movement", Page: "movement.md", Short: "modulo against a ring: keys that move, and how even the nodes are",
+		Name: "movement", Page: "movement.md", About: "modulo against a ring: keys that move, and how even the nodes are",
 		Defaults: Params{},
 		Run:      runMovement,
 	}
@@ -163,8 +163,9 @@ func sigma(owner func(digest) int) float64 {
 // ringSize: Envoy's ring of 100 equal hosts at its default minimum of 1024.
 func ringSize() *Experiment {
 	return &Experiment{
-		Name: "ring-size", Page: "ring.md", Short: "Envoy's ring of 100 hosts at its default size: points and the fullest host",
+		Name: "ring-size", Page: "ring.md", About: "Envoy's ring of 100 hosts at its default size: points and the fullest host",
 		Uses:     []string{"n", "seeds"},
+		Most:     mostNodes,
 		Defaults: Params{N: []int{100}, Seeds: 11},
 		Run:      runRingSize,
 	}

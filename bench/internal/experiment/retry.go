@@ -11,7 +11,7 @@ import (
 // requests a second come, each with up to three attempts.
 func retry() *Experiment {
 	return &Experiment{
-		Name: "retry", Page: "resilience.md", Short: "an outage of ten seconds without retries, with them, with jitter and with a budget",
+		Name: "retry", Page: "resilience.md", About: "an outage of ten seconds without retries, with them, with jitter and with a budget",
 		Defaults: Params{},
 		Run:      runRetry,
 		Plot:     plotRetry,

@@ -39,6 +39,9 @@ type Check struct {
 	Expected float64
 	// Tolerance is how far from Expected a Near metric may be.
 	Tolerance float64
+	// Fixed says that a shorter run has no more tolerance: the metric is an integer,
+	// or the limit a law.
+	Fixed bool
 }
 
 // Kind of a check.
@@ -55,30 +58,36 @@ const (
 
 // within is a relative tolerance.
 func within(metric string, expected, part float64) Check {
-	return Check{metric, Near, expected, math.Abs(expected) * part}
+	return Check{Metric: metric, Expected: expected, Tolerance: math.Abs(expected) * part}
 }
 
 // plus is an absolute tolerance.
 func plus(metric string, expected, tolerance float64) Check {
-	return Check{metric, Near, expected, tolerance}
+	return Check{Metric: metric, Expected: expected, Tolerance: tolerance}
 }
 
 // between is a range.
 func between(metric string, low, high float64) Check {
-	return Check{metric, Near, (low + high) / 2, (high - low) / 2}
+	return Check{Metric: metric, Expected: (low + high) / 2, Tolerance: (high - low) / 2}
 }
 
-func atLeast(metric string, limit float64) Check { return Check{metric, AtLeast, limit, 0} }
+func atLeast(metric string, limit float64) Check {
+	return Check{Metric: metric, Kind: AtLeast, Expected: limit}
+}
 
-func atMost(metric string, limit float64) Check { return Check{metric, AtMost, limit, 0} }
+func atMost(metric string, limit float64) Check {
+	return Check{Metric: metric, Kind: AtMost, Expected: limit}
+}
 
 // exactly has no tolerance but for rounding.
-func exactly(metric string, expected float64) Check { return Check{metric, Near, expected, 0} }
+func exactly(metric string, expected float64) Check { return Check{Metric: metric, Expected: expected} }
 
-// relax doubles the tolerances: a shorter run is further off. Limits and exact
-// values stay.
+// relax doubles the tolerances: a shorter run is further off. Limits, exact values
+// and what is Fixed stay.
 func (c Check) relax() Check {
-	c.Tolerance *= 2
+	if !c.Fixed {
+		c.Tolerance *= 2
+	}
 	return c
 }
 
@@ -144,6 +153,28 @@ func (r *Row) Param(name string) (float64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// flag returns a setting that is true or false; ok is false if there is none by
+// that name.
+func (r *Row) flag(name string) (value, ok bool) {
+	for _, p := range r.Params {
+		if p.Name == name {
+			value, ok = p.Value.(bool)
+		}
+	}
+	return value, ok
+}
+
+// require adds a limit, in place of a lower one of the same metric.
+func (r *Row) require(c Check) {
+	for i := range r.Checks {
+		if o := &r.Checks[i]; o.Metric == c.Metric && o.Kind == AtLeast && c.Kind == AtLeast {
+			o.Expected = max(o.Expected, c.Expected)
+			return
+		}
+	}
+	r.Checks = append(r.Checks, c)
 }
 
 // OK tells whether all checks hold.

@@ -14,7 +14,7 @@ import (
 // free and fast.
 func sinkhole() *Experiment {
 	return &Experiment{
-		Name: "sinkhole", Page: "policies-unwell.md", Short: "one of 11 nodes answers errors in 1 ms: its share of the requests",
+		Name: "sinkhole", Page: "policies-unwell.md", About: "one of 11 nodes answers errors in 1 ms: its share of the requests",
 		Uses:     []string{"policies", "seeds"},
 		Defaults: Params{Seeds: 3, Policies: []string{"least", "p2c", "pewma", "lalb"}},
 		Run:      runSinkhole,

@@ -14,7 +14,7 @@ import (
 // are copied every T.
 func stale() *Experiment {
 	return &Experiment{
-		Name: "stale", Page: "policies-load.md", Short: "queue lengths are shown late, with and without counting what was sent since",
+		Name: "stale", Page: "policies-load.md", About: "queue lengths are shown late, with and without counting what was sent since",
 		Uses: []string{"n", "lambda", "T", "policies", "seeds", "units"},
 		Defaults: Params{
 			N: []int{100}, Lambda: []float64{.9}, T: []float64{0, .5, 1, 5, 30, 50}, Seeds: 3, Units: 50000,

@@ -11,7 +11,7 @@ import (
 // subsets: 300 clients of 300 backends know k of them each.
 func subsets() *Experiment {
 	return &Experiment{
-		Name: "subset", Page: "policies-subset.md", Short: "clients a backend when 300 clients know k of 300 backends each",
+		Name: "subset", Page: "policies-subset.md", About: "clients a backend when 300 clients know k of 300 backends each",
 		Uses:     []string{"seeds"},
 		Defaults: Params{Seeds: 201},
 		Run:      runSubsets,

@@ -13,7 +13,7 @@ import (
 // swrr: how far the turns of one period are from the weights' shares.
 func swrr() *Experiment {
 	return &Experiment{
-		Name: "swrr", Page: "policies-turns.md", Short: "smooth, expanded and EDF round robin: deviation from the shares over a period",
+		Name: "swrr", Page: "policies-turns.md", About: "smooth, expanded and EDF round robin: deviation from the shares over a period",
 		Defaults: Params{},
 		Run:      runSWRR,
 	}
