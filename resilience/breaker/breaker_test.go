@@ -225,3 +225,21 @@ func Example() {
 	// breaker: open
 	// <nil> closed
 }
+
+// Changes of state go to a log or a metric.
+func ExampleChange() {
+	b, err := breaker.New(breaker.Config{Consecutive: 1, OpenFor: time.Second, OnChange: func(c breaker.Change) {
+		fmt.Println(c.At, c.From, "->", c.To)
+	}})
+	if err != nil {
+		panic(err)
+	}
+	t, _ := b.Admit(0)
+	t.Done(20*time.Millisecond, resilience.Timeout)
+	t, _ = b.Admit(2 * time.Second)
+	t.Done(2*time.Second, resilience.Success)
+	// Output:
+	// 20ms closed -> open
+	// 2s open -> half-open
+	// 2s half-open -> closed
+}

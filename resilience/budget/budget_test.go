@@ -194,3 +194,18 @@ func BenchmarkBudget(b *testing.B) {
 		}
 	})
 }
+
+// How much of the budget is spent, for a metric.
+func ExampleStats() {
+	b, err := budget.New(budget.Config{Share: 0.2})
+	if err != nil {
+		panic(err)
+	}
+	for range 50 {
+		b.Request(time.Second)
+	}
+	b.Retry(time.Second)
+	var s budget.Stats = b.Stats(time.Second)
+	fmt.Println(s.Retries, "of", s.Allowed, "retries for", s.Requests, "requests")
+	// Output: 1 of 10 retries for 50 requests
+}

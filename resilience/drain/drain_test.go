@@ -251,3 +251,17 @@ func BenchmarkGate(b *testing.B) {
 		t.Done()
 	}
 }
+
+// What still runs, and how long it has.
+func ExampleStatus() {
+	var g drain.Gate
+	stream, _ := g.Admit()
+	g.Drain(0, time.Minute)
+	var s drain.Status = g.Status(20 * time.Second)
+	fmt.Println(s.Draining, s.InFlight, s.Left)
+	stream.Done()
+	fmt.Println(g.Status(20 * time.Second).InFlight)
+	// Output:
+	// true 1 40s
+	// 0
+}

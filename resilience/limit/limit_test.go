@@ -236,3 +236,29 @@ func BenchmarkLimiter(b *testing.B) {
 		})
 	})
 }
+
+// The same windows under each algorithm: latency has doubled and nothing is
+// refused; then a request was dropped.
+func ExampleAlgorithm() {
+	for _, a := range []limit.Algorithm{
+		&limit.AIMD{},
+		&limit.Vegas{Rand: func() float64 { return 0.5 }},
+		&limit.Gradient{},
+	} {
+		at := 50.0
+		for range 20 { // well
+			at = a.Update(at, limit.Sample{Latency: 10 * time.Millisecond, Least: 10 * time.Millisecond, Count: 100, InFlight: int(at)})
+		}
+		well := at
+		for range 20 { // twice as slow
+			at = a.Update(at, limit.Sample{Latency: 20 * time.Millisecond, Least: 20 * time.Millisecond, Count: 100, InFlight: int(at)})
+		}
+		slow := at
+		at = a.Update(at, limit.Sample{Latency: 20 * time.Millisecond, Least: 20 * time.Millisecond, Count: 100, InFlight: int(at), Dropped: true})
+		fmt.Printf("%T: %.0f, %.0f, %.0f\n", a, well, slow, at)
+	}
+	// Output:
+	// *limit.AIMD: 70, 90, 81
+	// *limit.Vegas: 224, 184, 182
+	// *limit.Gradient: 66, 37, 34
+}

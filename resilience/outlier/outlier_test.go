@@ -361,3 +361,25 @@ func Example() {
 	// false true true
 	// true
 }
+
+// Who is out, why and for how long.
+func ExampleEvent() {
+	d, err := outlier.New(outlier.Config{Limit: 0.5, Consecutive: 2, OnChange: func(e outlier.Event) {
+		var why outlier.Reason = e.Reason
+		fmt.Println(e.Node.Label(), "ejected:", e.Ejected, why, e.For)
+	}})
+	if err != nil {
+		panic(err)
+	}
+	a := d.Add("a", outlier.Up, 0)
+	d.Add("b", outlier.Up, 0)
+	a.Record(time.Second, resilience.Timeout)
+	a.Record(time.Second, resilience.Timeout)
+	var s outlier.Stats = d.Stats()
+	fmt.Println(s.Ejected, "of", s.Nodes, "out, at most", s.Limit)
+	d.Sweep(time.Minute)
+	// Output:
+	// a ejected: true consecutive 30s
+	// 1 of 2 out, at most 1
+	// a ejected: false time-over 0s
+}

@@ -333,3 +333,20 @@ func BenchmarkDue(b *testing.B) {
 		})
 	}
 }
+
+// With a loop of your own in place of Run: which probes are due, and when next.
+func ExampleProbe() {
+	s, err := probe.New[string](probe.Config{Backoff: backoff.Config{Base: time.Second, Max: time.Second}})
+	if err != nil {
+		panic(err)
+	}
+	s.Fail("cache-a", 0)
+	wait, _ := s.Next(0)
+	for _, p := range s.Due(nil, wait) {
+		fmt.Println(p.Key, "well:", p.Done(wait, true))
+	}
+	fmt.Println(s.Len())
+	// Output:
+	// cache-a well: true
+	// 0
+}

@@ -295,3 +295,27 @@ func BenchmarkDo(b *testing.B) {
 		}
 	})
 }
+
+// Each failed attempt and what is done about it, for a log. The other side asks
+// to be left alone for a while.
+func ExampleEvent() {
+	p, err := retry.New(retry.Config{Backoff: backoff.Config{Base: time.Millisecond}, OnFailure: func(e retry.Event) {
+		var then retry.Decision = e.Then
+		fmt.Println(e.Attempt, e.Kind, e.Err, "->", then, e.Delay)
+	}})
+	if err != nil {
+		panic(err)
+	}
+	_, err = retry.Do(context.Background(), p, retry.Plain, func(ctx context.Context) (int, error) {
+		if n, _ := retry.Attempt(ctx); n == 1 {
+			return 0, &retry.Error{Kind: retry.KindOfHTTP(503), Pushback: 20 * time.Millisecond, Err: errors.New("busy")}
+		}
+		return 0, retry.As(retry.KindOfHTTP(400), errors.New("bad request"))
+	})
+	var last *retry.Error
+	fmt.Println(errors.As(err, &last), last.Kind)
+	// Output:
+	// 1 unavailable busy -> retry 20ms
+	// 2 unknown bad request -> not-safe 0s
+	// true unknown
+}

@@ -1,6 +1,7 @@
 package clusterfile_test
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/shardd/shardd/topology/clusterfile"
@@ -27,4 +28,14 @@ nodes:
 	// Output:
 	// cache 16384 {} 1 <nil>
 	// cluster.yaml:5:19: nodes[0]: unknown field "wieght"; did you mean "weight"?
+}
+
+// Where a file is wrong, for an editor.
+func ExampleError() {
+	_, err := clusterfile.Parse("cluster.yaml", []byte("cluster: cache\nalgorithm: ring\nring: {vnodes: -1}\n"))
+	var at *clusterfile.Error
+	if errors.As(err, &at) {
+		fmt.Printf("%s, line %d, column %d, %s\n", at.File, at.Line, at.Col, at.Path)
+	}
+	// Output: cluster.yaml, line 3, column 16, ring.vnodes
 }
