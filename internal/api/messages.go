@@ -64,9 +64,13 @@ const (
 	MessageHeartbeat MessageType = "heartbeat"
 	// MessageHealth says which nodes are bad by their own checks: requests
 	// should go round them. It comes when the leader says so first, and with
-	// every change; what it says stands until the next one, as long as the
-	// stream lives. It is no part of a version.
+	// every change; what it says stands until the next one, or one of type
+	// MessageHealthUnknown, as long as the stream lives. It is no part of a version.
 	MessageHealth MessageType = "health"
+	// MessageHealthUnknown says that nobody says anything of the nodes' health any
+	// more: what was said last ends with its time, and heartbeats renew it no
+	// longer. A client that does not know it goes on renewing.
+	MessageHealthUnknown MessageType = "health_unknown"
 	// MessageEnd is the last one: Error says why the server ends the watch.
 	MessageEnd MessageType = "end"
 )

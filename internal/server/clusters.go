@@ -108,6 +108,7 @@ func (c *clusters) ensureLocked(name string) *hub {
 	h.onLost = func() { c.drop(h) }
 	c.hubs[name] = h
 	c.running.Go(func() { h.run(ctx) })
+	c.running.Go(func() { h.confirm(ctx) })
 	if c.elector != nil {
 		c.running.Go(func() {
 			leading, end := context.WithCancel(ctx)

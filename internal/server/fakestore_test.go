@@ -32,7 +32,7 @@ func newFakeStore() *fakeStore {
 func (f *fakeStore) show(t *topology.Topology, chain ...*topology.Topology) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.st = membership.State{ID: t.ClusterID(), Epoch: t.Version().Epoch, History: t.Ref().History, Generation: f.st.Generation + 1, Applied: f.st.Generation + 1, Head: t,
+	f.st = membership.State{ID: t.ClusterID(), Epoch: t.Version().Epoch, History: t.Ref().History, Generation: f.st.Generation + 1, Applied: f.st.Generation + 1, Head: t, Overlay: f.st.Overlay,
 		Declared: topology.Declared{Cluster: "cache", Spec: t.Spec(), Nodes: t.Nodes()}}
 	f.chain = map[topology.Ref]bool{t.Ref(): true}
 	for _, c := range chain {

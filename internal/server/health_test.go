@@ -9,7 +9,9 @@ import (
 	"github.com/shardd/shardd/internal/server"
 	"github.com/shardd/shardd/membership"
 	"github.com/shardd/shardd/membership/memstore"
+	"github.com/shardd/shardd/placement"
 	"github.com/shardd/shardd/sdk"
+	"github.com/shardd/shardd/topology"
 )
 
 // TestHealthReachesClients: what a node says of its health reaches the clients of
@@ -67,6 +69,51 @@ func TestHealthReachesClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	around("gone")
+}
+
+// TestHealthExpires: what nobody says any more is not renewed by heartbeats, be it
+// that the leader is gone or that the store is out of reach; what is said anew
+// counts again.
+func TestHealthExpires(t *testing.T) {
+	d := topology.Draft{Cluster: "cache", ID: topology.NewClusterID(), History: 1, Version: topology.Version{Epoch: 1, Seq: 1}, Spec: topology.Spec{Algorithm: topology.Ring}, Nodes: declared(4).Nodes}
+	table, err := placement.Update(nil, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newFakeStore()
+	say := func(bad ...string) {
+		s.mu.Lock()
+		if s.st.Overlay = nil; len(bad) > 0 {
+			s.st.Overlay = &membership.Overlay{Bad: bad}
+		}
+		s.mu.Unlock()
+		s.show(table.Topology())
+	}
+	say("node-001")
+	r := run(t, server.Config{Directory: s, Heartbeat: 20 * time.Millisecond, StoreTimeout: 100 * time.Millisecond})
+	c := follow(t, []sdk.Option{sdk.WithHealthExpiry(400 * time.Millisecond)}, r.addr)
+	around := func(when string, want ...string) {
+		t.Helper()
+		for deadline := time.Now().Add(15 * time.Second); !slices.Equal(c.Overlay().Around, want); time.Sleep(2 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: requests go round %v, want %v (%+v)", when, c.Overlay().Around, want, c.Overlay())
+			}
+		}
+	}
+	around("bad", "node-001")
+	time.Sleep(600 * time.Millisecond) // renewed
+	around("bad still", "node-001")
+	say()
+	around("nobody says so")
+	say("node-001")
+	around("said again", "node-001")
+	s.fail(membership.ErrUnreachable)
+	around("the store is away")
+	if _, body := r.call("GET", "/v1/clusters/cache/health", ""); !strings.Contains(body, `"known":false`) {
+		t.Errorf("GET health: %s", body)
+	}
+	s.fail(nil)
+	around("the store is back", "node-001")
 }
 
 // TestMembersHeld: members that are lost together are held as down, which readyz

@@ -26,6 +26,7 @@ type view struct {
 	line    uint64
 	lineErr *api.Error
 	sore    *api.Error // why the line broke, until an epoch is raised after it
+	doubted bool       // state.Overlay is nil because nobody confirms it
 
 	message func() ([]byte, error) // the full message, one line
 	table   func() (*placement.Table, error)

@@ -142,16 +142,20 @@ func (st *stream) bring(v *view, first bool) error {
 	return err
 }
 
-// tellHealth sends what the leader says of the nodes' health, if that is news. A
-// leader that is gone says nothing, and what was said last stands.
+// tellHealth sends what the leader says of the nodes' health, if that is news, or
+// that nobody says anything any more: heartbeats are no renewal then.
 func (st *stream) tellHealth(v *view) error {
 	now := v.state.Overlay
-	if now == nil || now.Equal(st.health) {
+	if now.Equal(st.health) {
 		return nil
 	}
 	head := v.head()
+	m := api.Message{Type: api.MessageHealthUnknown, ClusterID: v.state.ID, Version: head.Version, Digest: head.Digest}
+	if now != nil {
+		m.Type, m.Bad = api.MessageHealth, now.Bad
+	}
 	st.health = now
-	return st.send(api.Message{Type: api.MessageHealth, ClusterID: v.state.ID, Version: head.Version, Digest: head.Digest, Bad: now.Bad})
+	return st.send(m)
 }
 
 // compose returns the message that brings v's version: a delta if the client

@@ -64,6 +64,9 @@ func (f *follower) message(ctx context.Context, srv *server, m api.Message) erro
 		f.health = &m
 		f.tellHealth(ctx)
 		return nil
+	case api.MessageHealthUnknown:
+		f.health = nil
+		return nil
 	case api.MessageFull, api.MessageDelta:
 	default: // of a later release
 		return nil
