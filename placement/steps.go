@@ -59,6 +59,23 @@ func (t *Table) Other(h uint64) int {
 	return -1
 }
 
+// OtherSince is OwnedSince of the key's other owner (Other) during a transition: since
+// when that node has held the keys of hash h on its side of the transition. What it
+// stored for such a key under an earlier version is from an earlier time as owner. Zero
+// where the key has one owner only.
+func (t *Table) OtherSince(h uint64) topology.Version {
+	i := t.Other(h)
+	if i < 0 {
+		return topology.Version{}
+	}
+	s := t.steps
+	other, turned := s.after, s.up
+	if s.side(h) == s.after {
+		other, turned = s.before, s.back
+	}
+	return later(other.OwnedSince(h, i), turned)
+}
+
 // OwnerWeights returns the share of the load that each node should have now by
 // its weight, parallel to the topology's nodes: during a transition between its
 // weight before and that after.
@@ -146,12 +163,39 @@ func Begin(prev *Table, d topology.Draft, x topology.Transition) (*Table, error)
 		return next, nil
 	}
 	x.Tables, x.Tenure = prev.topo.Objects(), prev.topo.Tenure()
-	if x.Tenure != nil {
-		x.Up = d.Version
-	}
 	draft := next.topo.Draft()
 	draft.Transition, draft.Mapping = &x, topology.Digest{}
+	if x.Tenure != nil {
+		x.Up = d.Version
+		if err := recordBefore(prev, &draft); err != nil {
+			return nil, err
+		}
+	}
 	return finish(next, draft)
+}
+
+// recordBefore goes on with the record of the mapping before the transition of d:
+// prev is that mapping at the version before.
+func recordBefore(prev *Table, d *topology.Draft) error {
+	topo, err := topology.New(*d)
+	if err != nil {
+		return err
+	}
+	x := d.Transition
+	before := topology.Draft{Version: d.Version, Spec: d.Spec, Nodes: topo.Before().Nodes(), Objects: x.Tables}
+	if err := record(prev, &before, d.Version); err != nil {
+		return err
+	}
+	x.Tables, x.Tenure = before.Objects, before.Tenure
+	return nil
+}
+
+// healthChanges reports whether a node goes down or comes up from prev to d.
+func healthChanges(prev *topology.Topology, d topology.Draft) bool {
+	return slices.ContainsFunc(d.Nodes, func(n topology.Node) bool {
+		i := prev.Index(n.ID)
+		return (i >= 0 && prev.Node(i).State == topology.StateDown) != (n.State == topology.StateDown)
+	})
 }
 
 // weightsBefore lists the nodes whose owner weight differs, with that before.
@@ -191,6 +235,16 @@ func Step(prev *Table, d topology.Draft, threshold uint64) (*Table, error) {
 	d.Objects, d.Transition, d.Tenure = prev.topo.Draft().Objects, x, prev.topo.Tenure()
 	if d.Cause.Kind == "" {
 		d.Cause.Kind = CauseStep
+	}
+	if x.Tenure != nil && healthChanges(prev.topo, d) {
+		// On either side others serve from now on: what a side says counts from here.
+		x.Up, x.Back = d.Version, d.Version
+		if err := record(prev.steps.after, &d, d.Version); err != nil {
+			return nil, err
+		}
+		if err := recordBefore(prev.steps.before, &d); err != nil {
+			return nil, err
+		}
 	}
 	return finish(prev, d)
 }
@@ -233,7 +287,7 @@ func Settle(prev *Table, d topology.Draft) (*Table, error) {
 		if side == prev.steps.before {
 			from, v, turned = prev.steps.after, x.Back, !turned
 		}
-		if turned {
+		if turned || healthChanges(prev.topo, d) {
 			v = d.Version
 		}
 		if err := record(from, &d, v); err != nil {

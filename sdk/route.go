@@ -115,6 +115,16 @@ func (r Route) OwnedSince() topology.Version {
 	return r.rec.snap.table.OwnedSince(r.hash, int(r.rec.index))
 }
 
+// OtherSince is OwnedSince of the node that Other names: what that node stored for the
+// key under an earlier version is from an earlier time as its owner, and may have been
+// overwritten elsewhere since. Zero where the key has one owner.
+func (r Route) OtherSince() topology.Version {
+	if r.rec == nil {
+		return topology.Version{}
+	}
+	return r.rec.snap.table.OtherSince(r.hash)
+}
+
 // Replicas appends the nodes that hold the key to dst: as many distinct nodes
 // as the spec has replicas, or all owners if those are fewer, in the key's
 // order of preference, the owner first. Nodes that are down hold their keys and
