@@ -26,7 +26,7 @@ type clusters struct {
 	logger    hclog.Logger
 
 	ctx     context.Context // ends all hubs
-	serving context.Context // ends all controllers; nothing waits for requests in flight to hand over
+	leading context.Context // ends all controllers, before requests in flight have ended
 
 	mu      sync.Mutex
 	names   []string // as last read
@@ -111,10 +111,10 @@ func (c *clusters) ensureLocked(name string) *hub {
 	c.running.Go(func() { h.confirm(ctx) })
 	if c.elector != nil {
 		c.running.Go(func() {
-			leading, end := context.WithCancel(ctx)
+			ruling, end := context.WithCancel(ctx)
 			defer end()
-			defer context.AfterFunc(c.serving, end)()
-			h.control(leading, c.elector, c.id, c.admission)
+			defer context.AfterFunc(c.leading, end)()
+			h.control(ruling, c.elector, c.id, c.admission)
 		})
 	}
 	return h

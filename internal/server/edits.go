@@ -95,6 +95,7 @@ func (s *Server) putSpec(w http.ResponseWriter, r *http.Request) (err error) {
 		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("cluster: the body declares %q, the path names %q", d.Cluster, name),
 			Hint: "nothing was changed; make them the same"}
 	}
+	defer s.edits.begin()()
 	st, created, err := s.declareAll(r.Context(), d, e)
 	if err != nil {
 		return err
@@ -144,6 +145,7 @@ func (s *Server) postNode(w http.ResponseWriter, r *http.Request) (err error) {
 	if err != nil {
 		return err
 	}
+	defer s.edits.begin()()
 	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.StoreTimeout)
 	defer cancel()
 	st, err := h.store.Declare(ctx, edit)
@@ -204,7 +206,7 @@ func (s *Server) answerEdit(w http.ResponseWriter, r *http.Request, st membershi
 func (s *Server) published(ctx context.Context, st membership.State, wait time.Duration, answer *api.EditResult) *view {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	stop := context.AfterFunc(s.running, cancel)
+	stop := context.AfterFunc(s.waiting, cancel)
 	defer stop()
 	h := s.clusters.ensure(answer.Cluster)
 	if h == nil { // the server is stopping

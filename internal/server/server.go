@@ -25,8 +25,13 @@ type Server struct {
 	store    lister // asked by readyz
 
 	open    atomic.Int64    // watches
-	running context.Context // ends with Serve: watches say good-bye, edits stop waiting
+	running context.Context // ends with Serve: watches say good-bye
 	stop    context.CancelFunc
+	leading context.Context // a moment later, if edits wait for their versions
+	resign  context.CancelFunc
+	waiting context.Context // later still: edits stop waiting
+	giveUp  context.CancelFunc
+	edits   flights
 	endHubs context.CancelFunc
 	served  sync.Once
 }
@@ -42,11 +47,12 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, logger: cfg.Logger, guard: newGuard(cfg), endHubs: endHubs,
 		store: lister{directory: cfg.Directory, timeout: time.Second, every: time.Second}}
 	s.running, s.stop = context.WithCancel(context.Background())
+	s.leading, s.resign = context.WithCancel(context.Background())
+	s.waiting, s.giveUp = context.WithCancel(context.Background())
 	s.clusters = &clusters{directory: cfg.Directory, lister: lister{directory: cfg.Directory, timeout: cfg.StoreTimeout, every: 100 * time.Millisecond}, elector: cfg.Elector, id: cfg.ID, dir: cfg.DataDir, admission: cfg.Admission, timeout: cfg.StoreTimeout, logger: s.logger,
-		ctx: ctx, serving: s.running, hubs: make(map[string]*hub), read: make(chan struct{})}
+		ctx: ctx, leading: s.leading, hubs: make(map[string]*hub), read: make(chan struct{})}
 	if s.metrics, err = newMetrics(cfg.Registry, s.clusters); err != nil {
-		endHubs()
-		s.stop()
+		s.end()
 		return nil, fmt.Errorf("server: metrics: %w", err)
 	}
 	s.routes = s.newRoutes(promhttp.HandlerFor(cfg.Registry, promhttp.HandlerOpts{}))
@@ -64,8 +70,10 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 // Serve serves on ln, which it closes, until ctx ends, and runs the controllers
-// meanwhile. Then leaderships are handed over at once, watches are told to go elsewhere,
-// and requests in flight get Config.ShutdownTimeout. It returns nil, or
+// meanwhile. Then watches are told to go elsewhere, leaderships are handed over, at
+// once or, if edits wait for their versions, after 250 ms at most, and requests in
+// flight get Config.ShutdownTimeout; edits among them are answered after 2 s whether
+// a version contains them or not. It returns nil, or
 // why it could not serve. A server serves once.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	err := errors.New("server: a server serves only once; make another one")
@@ -82,7 +90,7 @@ func (s *Server) serve(ctx context.Context, ln net.Listener) error {
 	var running sync.WaitGroup
 	running.Go(func() { s.clusters.run(watching) })
 	defer running.Wait()
-	defer s.endHubs()
+	defer s.end()
 	defer stopWatching()
 
 	// A watch sets its own deadline with each message.
@@ -94,15 +102,28 @@ func (s *Server) serve(ctx context.Context, ln net.Listener) error {
 	s.logger.Info("listening", "address", ln.Addr().String(), "insecure", s.cfg.AllowInsecure)
 	select {
 	case err := <-failed:
-		s.stop()
+		s.end()
 		web.Close()
 		return fmt.Errorf("server: %w", err)
 	case <-ctx.Done():
 	}
 	s.stop()
+	running.Go(func() {
+		s.edits.wait(min(editDrain, s.cfg.ShutdownTimeout/2))
+		s.resign()
+	})
+	defer time.AfterFunc(min(editAnswer, s.cfg.ShutdownTimeout/2), s.giveUp).Stop()
 	s.shutDown(web)
 	s.logger.Info("stopped")
 	return nil
+}
+
+// end ends everything that runs besides requests.
+func (s *Server) end() {
+	s.stop()
+	s.resign()
+	s.giveUp()
+	s.endHubs()
 }
 
 func (s *Server) shutDown(web *http.Server) {

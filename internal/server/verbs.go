@@ -21,6 +21,7 @@ func (s *Server) postRollback(w http.ResponseWriter, r *http.Request) (err error
 	if err != nil {
 		return err
 	}
+	defer s.edits.begin()()
 	if body.Version.IsZero() {
 		return api.Errorf(api.CodeInvalid, `send {"version": "1.3"}`, "rollback to no version")
 	}
