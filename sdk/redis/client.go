@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,16 +35,25 @@ type Config struct {
 	// default 10 a CPU), ConnMaxLifetime (default: no limit), ConnMaxIdleTime
 	// (default 30 min) and PoolTimeout.
 	Options *redis.Options
-	// MaxConns is the most connections to one node; 0 means what Options say,
-	// which by default is no limit above PoolSize.
+	// MaxConns is the most connections to one node, pipelines included, subscriptions
+	// not; 0 means what Options say: PoolSize, and 10 for pipelines beside it. A command
+	// that finds all of them busy waits for Options.PoolTimeout (default 6 s), and then
+	// fails with redis.ErrPoolTimeout.
 	MaxConns int
-	// WarmUp is how many connections to a node are open before its first command;
-	// 0 means 1, below 0 none. A first command waits for them for a second at
-	// most.
+	// WarmUp is how many connections to a node are open before its first command, at
+	// most MaxConns; 0 means 1, below 0 none. A first command waits for them for a second
+	// at most. Options.MinIdleConns are opened besides, and nothing waits for them.
 	WarmUp int
-	// MaxAge is the age at which connections are replaced; 0 means what Options
-	// say, or 30 min if they say nothing; below 0 never.
+	// MaxAge is the age at which a connection is replaced at the latest, before its next
+	// command. Each has its own, from four fifths of MaxAge on, so that not all are
+	// opened anew at once. 0 means what Options say, or 30 min if they say nothing;
+	// below 0 never.
 	MaxAge time.Duration
+	// MaxRequests is how many requests a connection serves before it is replaced; 0
+	// means no limit. A pipeline is one request, opening a connection one or two. It
+	// has an effect where go-redis looks after idle connections (not on Windows), and
+	// none with Options.ClientSideCache.
+	MaxRequests int
 	// Grace is how long commands to a node that left may go on; 0 means 30 s.
 	Grace time.Duration
 }
@@ -62,15 +72,37 @@ func (c Config) options(addr string) *redis.Options {
 	}
 	if c.MaxConns > 0 {
 		o.MaxActiveConns = c.MaxConns
-		o.PoolSize = min(max(o.PoolSize, 10), c.MaxConns)
+		o.PoolSize = min(cmp.Or(max(0, o.PoolSize), c.MaxConns), c.MaxConns)
+		o.MinIdleConns = min(o.MinIdleConns, c.MaxConns)
+		o.PipelinePoolSize = -1 // else go-redis opens 10 more for pipelines
 	}
-	switch {
-	case c.MaxAge > 0:
-		o.ConnMaxLifetime = c.MaxAge
-	case c.MaxAge == 0 && o.ConnMaxLifetime == 0:
-		o.ConnMaxLifetime = 30 * time.Minute
+	c.limitAge(&o)
+	if c.MaxRequests > 0 {
+		limitRequests(&o, c.MaxRequests)
 	}
 	return &o
+}
+
+// limitAge spreads the ends of connections over the last fifth of the largest age.
+func (c Config) limitAge(o *redis.Options) {
+	age := c.MaxAge
+	if age < 0 {
+		o.ConnMaxLifetime = 0
+	}
+	if age < 0 || age == 0 && o.ConnMaxLifetime != 0 {
+		return
+	}
+	age = cmp.Or(age, 30*time.Minute)
+	o.ConnMaxLifetimeJitter = age / 10
+	o.ConnMaxLifetime = age - o.ConnMaxLifetimeJitter
+}
+
+func (c Config) warms() int {
+	n := cmp.Or(c.WarmUp, 1)
+	if c.MaxConns > 0 {
+		n = min(n, c.MaxConns)
+	}
+	return n
 }
 
 // Client is a redis.Client whose commands go to the nodes of a topology: all typed
@@ -91,10 +123,7 @@ type Client struct {
 // New returns a client for the nodes that c follows. It waits for nothing; it opens
 // connections in the background, to be ready for the first commands.
 func New(c *sdk.Client, cfg Config) *Client {
-	r := &Client{sdk: c, cfg: cfg, warms: cfg.WarmUp}
-	if r.warms == 0 {
-		r.warms = 1
-	}
+	r := &Client{sdk: c, cfg: cfg, warms: cfg.warms()}
 	p := pools.Config[*redis.Client]{Open: r.open, Close: func(n *redis.Client) { _ = n.Close() }, Grace: cfg.Grace}
 	if r.warms > 0 {
 		p.Warm = r.warm

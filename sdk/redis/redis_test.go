@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -383,74 +381,5 @@ func testPipelines(t *testing.T, c *shardredis.Client) {
 	}
 	if err := c.Watch(ctx, nil, "user:1", other(t, c, "user:1")); !errors.Is(err, shardredis.ErrCrossNode) {
 		t.Errorf("watched on two nodes: %v", err)
-	}
-}
-
-// TestFollows: keys go over without an error while nodes come and go, and the
-// connections of a node that left are closed.
-func TestFollows(t *testing.T) {
-	f := start(t, topology.Spec{Algorithm: topology.Ring}, 3, 2)
-	c := shardredis.New(f.plane.Client(), shardredis.Config{WarmUp: 3, MaxConns: 8, MaxAge: 50 * time.Millisecond})
-	defer c.Close()
-	third := f.direct(t, 2)
-	conns := func() int {
-		list, err := third.ClientList(context.Background()).Result()
-		if err != nil {
-			t.Error(err)
-		}
-		n := 0
-		for _, b := range list {
-			if b == '\n' {
-				n++
-			}
-		}
-		return n - 1 // our own
-	}
-	var wrong, done atomic.Int64
-	stop := make(chan struct{})
-	var users sync.WaitGroup
-	for g := range 4 {
-		users.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if err := c.MSet(context.Background(), fmt.Sprint(g, i%99), i, fmt.Sprint(i%77), i).Err(); err != nil {
-					wrong.Add(1)
-					t.Log(err)
-				}
-				done.Add(1)
-			}
-		})
-	}
-	until(t, "requests", func() bool { return done.Load() > 100 })
-	f.plane.Add(f.node(2))
-	until(t, "keys on the third", func() bool { return third.DBSize(context.Background()).Val() > 10 })
-	if n := conns(); n < 3 || n > 8 {
-		t.Errorf("%d connections, want 3 to 8", n)
-	}
-	f.plane.Remove("r2")
-	until(t, "closing its connections", func() bool { return conns() == 0 })
-	close(stop)
-	users.Wait()
-	if wrong.Load() != 0 {
-		t.Errorf("%d of %d failed", wrong.Load(), done.Load())
-	}
-}
-
-// TestErrors: what the SDK cannot answer stands in the commands.
-func TestErrors(t *testing.T) {
-	plane := shardtest.NewFrom(t, topology.Declared{Spec: topology.Spec{Algorithm: topology.Ring}})
-	c := shardredis.New(plane.Client(), shardredis.Config{})
-	defer c.Close()
-	for _, err := range []error{c.Get(t.Context(), "k").Err(), c.MGet(t.Context(), "k", "l").Err()} {
-		if !errors.Is(err, sdk.ErrNoNodes) {
-			t.Error(err)
-		}
-	}
-	if _, err := c.Pipelined(t.Context(), func(p redis.Pipeliner) error { p.Get(t.Context(), "k"); return nil }); !errors.Is(err, sdk.ErrNoNodes) {
-		t.Error(err)
 	}
 }

@@ -1,0 +1,211 @@
+package rediscache
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/shardd/shardd/sdk"
+	"github.com/shardd/shardd/topology"
+)
+
+// Sender sends commands to one node in one pipeline, and returns their replies in the
+// same order. That is all a Redis client has to be.
+type Sender interface {
+	Send(ctx context.Context, n topology.Node, cmds []Command) []Reply
+}
+
+// Command is a command's words, the first its name.
+type Command []string
+
+// Reply is the answer to a command: Value is nil, a string, an int64 or a list of them
+// ([]any); Err is what went wrong on the way or what the server answered instead.
+type Reply struct {
+	Value any
+	Err   error
+}
+
+// Config says what a Cache does; see the adapters' CacheConfig.
+type Config struct {
+	ReadThrough   bool
+	Fence         bool
+	PassUnstamped bool
+}
+
+// Cache keeps strings. Make one with New. Safe for concurrent use.
+type Cache struct {
+	sdk   *sdk.Client
+	send  Sender
+	cfg   Config
+	nonce string // of this cache; with a counter behind it of one lease
+	count atomic.Uint64
+	stats struct{ stale, through, copied, otherErrors atomic.Uint64 }
+}
+
+// New returns a cache on the nodes that client follows.
+func New(client *sdk.Client, send Sender, cfg Config) *Cache {
+	return &Cache{sdk: client, send: send, cfg: cfg, nonce: rand.Text()}
+}
+
+// Stats are a cache's counters.
+type Stats struct {
+	Stale       uint64 // values that the fence took for misses
+	Through     uint64 // values that were found at the other owner
+	Copied      uint64 // of those, copied to the owner
+	OtherErrors uint64 // reads of other owners that failed, and were misses
+}
+
+// Stats returns the counters.
+func (c *Cache) Stats() Stats {
+	return Stats{c.stats.stale.Load(), c.stats.through.Load(), c.stats.copied.Load(), c.stats.otherErrors.Load()}
+}
+
+// ErrAnswer says that a server answered with something else than the command's type.
+var ErrAnswer = errors.New("rediscache: an answer of another type than the command's")
+
+// Kind says what an Op does.
+type Kind uint8
+
+// Kinds of operations.
+const (
+	Get Kind = iota
+	Set
+	Del
+)
+
+// Op is one operation on a key, and what became of it.
+type Op struct {
+	Kind  Kind
+	Key   string
+	Value string        // Set: to be stored; Get: what was found
+	TTL   time.Duration // Set: 0 or less is none; milliseconds
+	Found bool          // Get: there was a value; Del: there was something
+	Err   error
+
+	route  sdk.Route
+	other  topology.Node
+	moving bool
+	seen   string // stored value that counts as a miss
+}
+
+// lease is the name of the key that a reader takes before it copies key. It does not end
+// in valid UTF-8, so that it is no key of a program's.
+func lease(key string) string { return key + "\xf5fill" }
+
+// leaseTime is how long a reader may take from its lease to its copy.
+const leaseTime = "5000"
+
+// plan looks the operations' nodes up, all by one topology.
+func (c *Cache) plan(ops []*Op) {
+	var t *topology.Topology
+	for i := 0; i < len(ops); i++ {
+		op := ops[i]
+		op.moving = false
+		op.route, op.Err = c.sdk.Route(op.Key)
+		if op.Err != nil {
+			continue
+		}
+		if now := op.route.Topology(); t != now {
+			first := t == nil
+			if t = now; !first { // a new one has come: begin again
+				i = -1
+				continue
+			}
+		}
+		if c.cfg.ReadThrough {
+			op.other, op.moving = op.route.Other()
+			op.moving = op.moving && op.other.ID != op.route.ID() // else one is down
+		}
+	}
+}
+
+// Do carries operations out: in their order where they are of one key. Each has its
+// error; a Get without a value has none.
+func (c *Cache) Do(ctx context.Context, ops ...*Op) {
+	c.plan(ops)
+	writes := choose(ops, func(op *Op) bool { return op.moving && op.Kind != Get })
+	c.forget(ctx, writes)
+	c.atOwners(ctx, choose(ops, func(op *Op) bool { return op.Err == nil }))
+	c.forget(ctx, choose(writes, func(op *Op) bool { return op.Err == nil }))
+	c.through(ctx, choose(ops, func(op *Op) bool {
+		return op.Kind == Get && op.moving && op.Err == nil && !op.Found
+	}))
+}
+
+func choose(ops []*Op, want func(*Op) bool) []*Op {
+	var out []*Op
+	for _, op := range ops {
+		if want(op) {
+			out = append(out, op)
+		}
+	}
+	return out
+}
+
+// forget deletes the keys at their other owners.
+func (c *Cache) forget(ctx context.Context, ops []*Op) {
+	c.scatter(ctx, ops, toOther, func(op *Op) step {
+		return step{cmds: deletion(op.Key), took: func(replies []Reply) {
+			if op.Err = firstError(replies); op.Err == nil && op.Kind == Del && number(replies[1]) > 0 {
+				op.Found = true
+			}
+		}}
+	})
+}
+
+// deletion deletes a key. The lease goes first: who takes one after that reads the other
+// owner after the key was deleted there.
+func deletion(key string) []Command { return []Command{{"DEL", lease(key)}, {"DEL", key}} }
+
+// atOwners sends the operations to their keys' owners.
+func (c *Cache) atOwners(ctx context.Context, ops []*Op) {
+	c.scatter(ctx, ops, toOwner, func(op *Op) step {
+		switch op.Kind {
+		case Set:
+			return c.set(op)
+		case Del:
+			return c.del(op)
+		}
+		return step{cmds: []Command{{"GET", op.Key}}, took: func(replies []Reply) {
+			op.Err = replies[0].Err
+			if stored, ok := replies[0].Value.(string); ok && op.Err == nil {
+				if op.Value, op.Found = c.open(stored, op.route.OwnedSince()); !op.Found {
+					op.seen = stored
+				}
+			}
+		}}
+	})
+}
+
+func (c *Cache) set(op *Op) step {
+	cmd := Command{"SET", op.Key, c.sealFor(op)}
+	if px := millis(op.TTL); px > 0 {
+		cmd = append(cmd, "PX", text(px))
+	}
+	cmds := []Command{cmd}
+	if op.moving {
+		cmds = []Command{{"DEL", lease(op.Key)}, cmd}
+	}
+	return step{cmds: cmds, took: func(replies []Reply) { op.Err = firstError(replies) }}
+}
+
+func (c *Cache) sealFor(op *Op) string {
+	if !c.cfg.Fence {
+		return op.Value
+	}
+	return c.seal(op.Value, op.route.OwnedSince())
+}
+
+func (c *Cache) del(op *Op) step {
+	cmds := deletion(op.Key)
+	if !c.cfg.ReadThrough {
+		cmds = cmds[1:]
+	}
+	return step{cmds: cmds, took: func(replies []Reply) {
+		if op.Err = firstError(replies); op.Err == nil && number(replies[len(replies)-1]) > 0 {
+			op.Found = true
+		}
+	}}
+}
