@@ -12,7 +12,8 @@
 // fences that grow: a store that refuses a write whose fence is below the greatest it
 // has seen for the key is safe from owners that were stopped in between. On one node
 // OnLost returns before anybody can acquire what was lost, and OnAcquired is called
-// before Owns says yes.
+// before Owns says yes. (When it is the lease that was lost, OnLost is called a tenth of
+// the lease's time before others may acquire.)
 //
 // The rules, with leases and records in one linearizable store:
 //
@@ -37,7 +38,11 @@
 // Owns is a lookup, a look at the clock, and no I/O. A new version costs one write and
 // one or more readings of all records; keys change hands in about two round trips to
 // the store when all nodes follow, and after Config.TTL when a node died. A node that
-// is alive but does not follow holds up its own keys and no others.
+// is alive but does not follow holds up its own keys and no others, as long as its version
+// is among the last 32, or was when the others first read of it: what it owns by one that
+// nobody remembers may be anything. While versions come faster than they reach a node it
+// keeps what it has, and takes its time to go over; after some minutes without being able to
+// acquire anything it lets go of all.
 //
 // # Source
 //

@@ -57,7 +57,9 @@ type Leases interface {
 
 // Lease is a node's record and its lease.
 type Lease interface {
-	// Settle writes the record. ErrLost: the lease has ended.
+	// Settle writes the record. A write that failed and is made all the same, later,
+	// changes nothing once another one has succeeded. One call at a time. ErrLost: the
+	// lease has ended.
 	Settle(ctx context.Context, ref topology.Ref) error
 	// Records reads the records of all nodes, and the revision of the store, which
 	// grows with every write to any of them.

@@ -72,12 +72,9 @@ type Owner struct {
 	news   chan struct{} // one place: the topology has changed
 	unsub  func()
 
-	known []*placement.Table // of versions gone through, newest last; the loop's
+	past past
+	went time.Duration // when the loop went over to the view's version, since start
 }
-
-// knownTables is how many versions' tables a node remembers, to know what a node that
-// lags owns.
-const knownTables = 4
 
 // New returns the owner for node cfg.ID and begins to acquire what it owns by the
 // topology that client follows. It waits for nothing. The error says what is missing.
@@ -94,7 +91,8 @@ func New(client *sdk.Client, leases Leases, cfg Config) (*Owner, error) {
 	o.log = o.log.Named("owner").With("node", cfg.ID)
 	ctx, cancel := context.WithCancel(context.Background())
 	o.cancel = cancel
-	o.unsub = client.OnChange(func(sdk.Change) {
+	o.unsub = client.OnChange(func(ch sdk.Change) {
+		o.past.saw(ch.To)
 		select {
 		case o.news <- struct{}{}:
 		default:
@@ -152,7 +150,10 @@ func (o *Owner) run(ctx context.Context) {
 // extend makes the lease valid for its time less a tenth, from when it was asked for.
 func (o *Owner) extend(sent time.Duration) { o.deadline.Store(int64(sent + o.cfg.TTL - o.cfg.TTL/10)) }
 
-func (o *Owner) valid() bool { return time.Since(o.start) < time.Duration(o.deadline.Load()) }
+// left is how long the lease is valid still.
+func (o *Owner) left() time.Duration { return time.Duration(o.deadline.Load()) - time.Since(o.start) }
+
+func (o *Owner) valid() bool { return o.left() > 0 }
 
 // giveUp ends the lease in bounded time.
 func (o *Owner) giveUp(l Lease) {
@@ -171,9 +172,8 @@ func (o *Owner) drop() {
 	}
 	o.view.Store(nil)
 	if o.cfg.OnLost != nil {
-		table := v.table
 		o.cfg.OnLost(Transfer{Version: v.ref().Version, Has: func(key string) bool {
-			_, held := v.holds(table.Hash(key))
+			_, held := v.holds(key)
 			return held
 		}})
 	}
@@ -217,18 +217,12 @@ func (o *Owner) session(ctx context.Context, l Lease) error {
 	}
 }
 
-// renew keeps the lease until it is lost, or too old by this node's clock.
+// renew keeps the lease until it is lost, or too old by this node's clock, and returns
+// at that very moment: what is left of the lease's time in the store is for OnLost.
 func (o *Owner) renew(ctx context.Context, l Lease) error {
-	tick := time.NewTicker(o.cfg.TTL / 4)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
+	for wait(ctx, min(o.cfg.TTL/4, o.left())) {
 		sent := time.Since(o.start)
-		asking, cancel := context.WithTimeout(ctx, o.cfg.TTL/4)
+		asking, cancel := context.WithTimeout(ctx, min(o.cfg.TTL/4, o.left()))
 		err := l.Renew(asking)
 		cancel()
 		switch {
@@ -238,6 +232,7 @@ func (o *Owner) renew(ctx context.Context, l Lease) error {
 			return errors.Join(ErrLost, err)
 		}
 	}
+	return ctx.Err()
 }
 
 // step goes over to the newest version, or on with acquiring what it brought. behind
@@ -248,7 +243,7 @@ func (o *Owner) step(ctx context.Context, l Lease) (behind bool, err error) {
 	if t == nil {
 		return false, nil
 	}
-	if v == nil || v.ref() != t.Ref() {
+	if v == nil || v.ref() != t.Ref() && o.pace(v) <= 0 {
 		if v, err = o.goOver(ctx, l, v, t); err != nil {
 			return true, err
 		}
@@ -256,7 +251,18 @@ func (o *Owner) step(ctx context.Context, l Lease) (behind bool, err error) {
 	if v.whole() {
 		return false, nil
 	}
-	return o.acquire(ctx, l, v)
+	behind, err = o.acquire(ctx, l, v)
+	return behind || v.ref() != t.Ref(), err
+}
+
+// pace returns how long the node waits still before it goes over to another version:
+// not at all, unless it has gone over to many of which it could acquire nothing.
+func (o *Owner) pace(v *view) time.Duration {
+	if v.depth < paceDepth {
+		return 0
+	}
+	pause := min(o.cfg.Poll<<min(v.depth-paceDepth, 20), o.cfg.TTL)
+	return o.went + pause - time.Since(o.start)
 }
 
 // goOver stops serving what t takes away, and says so.
@@ -272,12 +278,13 @@ func (o *Owner) goOver(ctx context.Context, l Lease, v *view, t *topology.Topolo
 	if v == nil || !settledOn(v, t) {
 		next := v.next(o.cfg.ID, table)
 		o.view.Store(next)
-		o.remember(table)
+		o.past.went(table)
+		o.went = time.Since(o.start)
 		if v != nil && o.cfg.OnLost != nil {
 			o.cfg.OnLost(Transfer{Version: t.Version(), Has: func(key string) bool {
-				h := table.Hash(key)
-				_, held := v.holds(v.table.Hash(key))
-				return held && !next.mine(h)
+				_, held := v.holds(key)
+				_, holds := next.holds(key)
+				return held && !holds
 			}})
 		}
 		v = next
@@ -296,13 +303,6 @@ func (o *Owner) goOver(ctx context.Context, l Lease, v *view, t *topology.Topolo
 }
 
 func settledOn(v *view, t *topology.Topology) bool { return v.ref() == t.Ref() }
-
-func (o *Owner) remember(t *placement.Table) {
-	o.known = append(o.known, t)
-	if len(o.known) > knownTables {
-		o.known = o.known[1:]
-	}
-}
 
 // acquire reads the others' records, and takes what they have let go of.
 func (o *Owner) acquire(ctx context.Context, l Lease, v *view) (behind bool, err error) {
@@ -326,6 +326,7 @@ func (o *Owner) acquire(ctx context.Context, l Lease, v *view) (behind bool, err
 		}
 		contests = append(contests, o.contest(r))
 	}
+	o.past.keep(all, v)
 	if v.acquired && slices.Equal(v.contests, contests) {
 		return true, nil // nobody has let go of anything since
 	}
@@ -335,9 +336,8 @@ func (o *Owner) acquire(ctx context.Context, l Lease, v *view) (behind bool, err
 	}
 	if o.cfg.OnAcquired != nil {
 		o.cfg.OnAcquired(Transfer{Version: v.ref().Version, Fence: next.fence, Has: func(key string) bool {
-			h := v.table.Hash(key)
-			_, had := v.holds(h)
-			_, has := next.holds(h)
+			_, had := v.holds(key)
+			_, has := next.holds(key)
 			return has && !had
 		}})
 	}
@@ -348,12 +348,11 @@ func (o *Owner) acquire(ctx context.Context, l Lease, v *view) (behind bool, err
 // contest returns what the node of record r may serve still; with a version that is not
 // remembered that is everything.
 func (o *Owner) contest(r Record) contest {
-	for _, t := range o.known {
-		if t.Topology().Ref() == r.Settled {
-			return contest{t, t.Topology().Index(r.ID)}
-		}
+	t := o.past.table(r.Settled)
+	if t == nil {
+		return contest{}
 	}
-	return contest{}
+	return contest{t, t.Topology().Index(r.ID)}
 }
 
 // fenceOf puts the epoch, which grows when a store went back, above the revision.

@@ -299,7 +299,7 @@ func drawWorld(t *rapid.T) *world {
 	w := &world{}
 	for range rapid.IntRange(5, 18).Draw(t, "steps") {
 		w.steps = append(w.steps, step{
-			kind: rapid.IntRange(0, 7).Draw(t, "kind"), node: rapid.IntRange(0, worldNodes-1).Draw(t, "node"),
+			kind: rapid.IntRange(0, 9).Draw(t, "kind"), node: rapid.IntRange(0, worldNodes-1).Draw(t, "node"),
 			key:   rapid.IntRange(0, worldKeys-1).Draw(t, "key"),
 			lag:   time.Duration(rapid.IntRange(0, 400).Draw(t, "lag")) * 10 * time.Millisecond,
 			pause: time.Duration(rapid.SampledFrom([]int{0, 1, 3, 20, 300, 2000}).Draw(t, "pause")) * time.Millisecond})
@@ -358,6 +358,12 @@ func (w *world) run(t *testing.T) (served int) {
 		case 7: // leaves in order
 			end(s.node)
 			begin(s.node)
+		case 8: // versions pass it by
+			members[s.node].source.skipping(s.key > 0)
+		case 9: // keys are hashed otherwise
+			plane.Publish(func(d *topology.Declared) {
+				d.Spec.KeyHash, d.Spec.HashTag = [...]topology.KeyHash{topology.XXH64, topology.CRC16}[s.key%2], ""
+			})
 		}
 		for until := time.Now().Add(s.pause); w.failure == ""; time.Sleep(max(time.Millisecond, s.pause/40)) {
 			c.check(w, members)

@@ -1,12 +1,15 @@
 package owner
 
 import (
+	"slices"
+
 	"github.com/shardd/shardd/placement"
 	"github.com/shardd/shardd/topology"
 )
 
 // view is what a node owns by one version, as far as it has acquired it. Views are
-// immutable; each step makes another one.
+// immutable; each step makes another one. Keys are looked up by their text, since
+// versions may differ in the hash of keys.
 type view struct {
 	table *placement.Table
 	me    int   // index of this node, -1 = not in it
@@ -26,18 +29,19 @@ type contest struct {
 }
 
 // maxDepth bounds how many versions a node may go over to before it acquires anything
-// of one: beyond, it holds nothing until it does.
-const maxDepth = 8
+// of one: beyond, it lets go of everything until it does. From paceDepth on it takes its
+// time to go over (Owner.pace), so that this takes minutes of versions that come faster
+// than they reach the node.
+const (
+	maxDepth  = 32
+	paceDepth = 8
+)
 
 // next returns the view of another version, of which nothing is acquired yet.
 func (v *view) next(id string, table *placement.Table) *view {
 	n := &view{table: table, me: table.Topology().Index(id)}
-	base := v
-	if v != nil && v.whole() {
-		base = v.alone()
-	}
-	if base != nil && base.depth+1 < maxDepth {
-		n.base, n.depth = base, base.depth+1
+	if v != nil && v.depth+1 < maxDepth {
+		n.base, n.depth = v, v.depth+1
 	}
 	return n
 }
@@ -45,45 +49,72 @@ func (v *view) next(id string, table *placement.Table) *view {
 // whole reports whether everything of the version is acquired.
 func (v *view) whole() bool { return v.acquired && len(v.contests) == 0 }
 
-// alone is v without what came before, which it does not need when it is whole.
-func (v *view) alone() *view {
-	a := *v
-	a.base, a.depth = nil, 0
-	return &a
-}
-
 // with returns v after a reading. What v holds already stays held: a node that shows up
 // with an old version later sees this node's record, and acquires nothing by it.
 func (v *view) with(contests []contest, fence uint64) *view {
 	n := *v
 	n.acquired, n.contests, n.fence = true, contests, fence
-	switch {
-	case n.whole():
-		n.base, n.depth = nil, 0
-	case v.acquired && v.depth+1 >= maxDepth:
-		return v // too many steps by halves: the next is whole
-	case v.acquired:
+	if v.acquired && !n.covers(v, nil) {
 		n.base, n.depth = v, v.depth+1
+	}
+	switch {
+	case n.spare():
+		n.base, n.depth = nil, 0
+	case n.depth >= maxDepth:
+		return v // too many steps by halves: another reading may be enough
 	}
 	return &n
 }
 
-// holds returns the fence under which the node serves hash h. ok is false if it does
-// not.
-func (v *view) holds(h uint64) (fence uint64, ok bool) {
-	if v == nil || v.me < 0 || v.table.Locate(h) != v.me {
-		return 0, false
+// spare reports whether v serves all that came before it would let it serve.
+func (v *view) spare() bool {
+	gone := []*placement.Table{v.table}
+	for b := v.base; b != nil; b = b.base {
+		gone = append(gone, b.table)
+		if b.acquired && !v.covers(b, gone) {
+			return false
+		}
 	}
-	if v.acquired && v.free(h) {
-		return v.fence, true
-	}
-	return v.base.holds(h)
+	return true
 }
 
-// free reports whether nobody else can serve h.
-func (v *view) free(h uint64) bool {
+// covers reports whether no key is held by b that is contested in v: each contest is one
+// of b, too, or is by a version that the node went over to between b and v (gone), in
+// which the key would have been the node's own.
+func (v *view) covers(b *view, gone []*placement.Table) bool {
 	for _, c := range v.contests {
-		if c.table == nil || c.table.Locate(h) == c.node {
+		if !slices.Contains(b.contests, c) && (c.table == nil || !slices.Contains(gone, c.table)) {
+			return false
+		}
+	}
+	return true
+}
+
+// needs reports whether the view or one that it is based on goes by the table.
+func (v *view) needs(t *placement.Table) bool {
+	for ; v != nil; v = v.base {
+		if v.table == t {
+			return true
+		}
+	}
+	return false
+}
+
+// holds returns the fence under which the node serves the key. ok is false if it does
+// not.
+func (v *view) holds(key string) (fence uint64, ok bool) {
+	for ; v != nil && v.mine(key); v = v.base {
+		if v.acquired && v.free(key) {
+			return v.fence, true
+		}
+	}
+	return 0, false
+}
+
+// free reports whether nobody else can serve the key.
+func (v *view) free(key string) bool {
+	for _, c := range v.contests {
+		if c.table == nil || locate(c.table, key) == c.node {
 			return false
 		}
 	}
@@ -92,22 +123,23 @@ func (v *view) free(h uint64) bool {
 
 // claim is Owner.Owns by this view.
 func (v *view) claim(key string) (Claim, error) {
-	h := v.table.Hash(key)
-	if fence, ok := v.holds(h); ok {
+	if fence, ok := v.holds(key); ok {
 		return Claim{Fence: fence, Version: v.ref().Version}, nil
 	}
-	if v.mine(h) {
+	if v.mine(key) {
 		return Claim{}, ErrPending
 	}
 	e := &NotOwnerError{Version: v.ref().Version}
-	if i := v.table.Locate(h); i >= 0 {
+	if i := locate(v.table, key); i >= 0 {
 		e.Node = v.table.Topology().Node(i)
 	}
 	return Claim{}, e
 }
 
-// mine reports whether the node owns h by the version.
-func (v *view) mine(h uint64) bool { return v.me >= 0 && v.table.Locate(h) == v.me }
+// mine reports whether the node owns the key by the version.
+func (v *view) mine(key string) bool { return v.me >= 0 && locate(v.table, key) == v.me }
+
+func locate(t *placement.Table, key string) int { return t.Locate(t.Hash(key)) }
 
 func (v *view) ref() topology.Ref {
 	if v == nil {

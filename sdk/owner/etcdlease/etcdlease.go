@@ -56,6 +56,7 @@ type lease struct {
 	key     string
 	id      clientv3.LeaseID
 	created int64 // revision at which the key was made: it is this lease's as long as it has it
+	written int64 // revision of its last write, as far as that is known
 }
 
 // Take is owner.Leases.Take. etcd counts a lease in whole seconds, rounded up.
@@ -71,7 +72,7 @@ func (s *Store) Take(ctx context.Context, id string, ttl time.Duration) (owner.L
 	put := clientv3.OpPut(l.key, "{}", clientv3.WithLease(l.id))
 	resp, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(l.key), "=", 0)).Then(put).Commit()
 	if err == nil && resp.Succeeded {
-		l.created = resp.Header.Revision
+		l.created, l.written = resp.Header.Revision, resp.Header.Revision
 		return l, nil
 	}
 	l.revoke(ctx)
@@ -92,22 +93,36 @@ func (l *lease) mine() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(l.key), "=", l.created)
 }
 
-// Settle is owner.Lease.Settle.
+// Settle is owner.Lease.Settle. A write that was given up may be made later, by a server
+// that was stopped; it must not undo what was written after it, so each one is made on top
+// of the last that is known.
 func (l *lease) Settle(ctx context.Context, ref topology.Ref) error {
 	b, err := json.Marshal(record{ref.ClusterID, ref.History, ref.Version, ref.Digest})
 	if err != nil {
 		return fmt.Errorf("etcdlease: settle: %w", err)
 	}
-	resp, err := l.s.client.Txn(ctx).If(l.mine()).Then(clientv3.OpPut(l.key, string(b), clientv3.WithLease(l.id))).Commit()
-	switch {
-	case errors.Is(err, rpctypes.ErrLeaseNotFound):
-		return owner.ErrLost
-	case err != nil:
-		return fmt.Errorf("etcdlease: settle: %w", err)
-	case !resp.Succeeded:
-		return owner.ErrLost
+	put := clientv3.OpPut(l.key, string(b), clientv3.WithLease(l.id))
+	for {
+		onTop := clientv3.Compare(clientv3.ModRevision(l.key), "=", l.written)
+		resp, err := l.s.client.Txn(ctx).If(l.mine(), onTop).Then(put).Else(clientv3.OpGet(l.key)).Commit()
+		switch {
+		case errors.Is(err, rpctypes.ErrLeaseNotFound):
+			return owner.ErrLost
+		case err != nil:
+			return fmt.Errorf("etcdlease: settle: %w", err)
+		case resp.Succeeded:
+			l.written = resp.Header.Revision
+			return nil
+		}
+		kvs := resp.Responses[0].GetResponseRange().Kvs
+		if len(kvs) == 0 || kvs[0].CreateRevision != l.created {
+			return owner.ErrLost
+		}
+		l.written = kvs[0].ModRevision // one that was given up has been made
+		if string(kvs[0].Value) == string(b) {
+			return nil
+		}
 	}
-	return nil
 }
 
 // Records is owner.Lease.Records. A key that cannot be read is that of a node that may
