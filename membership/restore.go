@@ -12,8 +12,9 @@ import (
 // A rollback declares the spec and the nodes of a version again. Where tables are
 // the result of the changes so far (slots, maglev, jump) a refill from the newest
 // version gives other tables than that version had, though as even ones. So the
-// edit names the version, and while that is kept its tables are published again:
-// the mapping is the old one, and what moves back is what moved forth.
+// edit names the version, and while that is kept and the owners are those of then, its
+// tables are published again: the mapping is the old one, and what moves back is what
+// moved forth.
 
 // CauseRestored is the kind of cause of a version that differs from the one before in
 // its tables only.
@@ -27,8 +28,13 @@ func (c *Controller) restored(ctx context.Context, s *State) (*topology.Topology
 	if len(notes) == 0 || !ok || s.Head == nil {
 		return nil, nil
 	}
-	last := notes[len(notes)-1]
-	if last.Restore.IsZero() || last.Generation != s.Generation {
+	var last Note // later edits, of admission say, may have left the owners as they are
+	for _, n := range notes {
+		if !n.Restore.IsZero() {
+			last = n
+		}
+	}
+	if last.Restore.IsZero() {
 		return nil, nil
 	}
 	old, err := reader.Version(ctx, last.Restore)
@@ -39,10 +45,21 @@ func (c *Controller) restored(ctx context.Context, s *State) (*topology.Topology
 	if err != nil {
 		return nil, err
 	}
-	if old.Spec() != s.Declared.Spec || !slices.Equal(old.Nodes(), s.Declared.Nodes) || len(old.Refs()) == 0 || old.Transition() != nil {
+	if len(old.Refs()) == 0 || old.Transition() != nil || !sameOwners(old, s.Declared) {
 		return nil, nil
 	}
 	return old, nil
+}
+
+// sameOwners reports whether the tables of t answer d: nodes that own keys have the
+// same weight, and zone where that counts; what others are, and addresses and which
+// node is down, is in no table. Foreign mappings hash more than ids.
+func sameOwners(t *topology.Topology, d topology.Declared) bool {
+	if t.Spec().Algorithm == topology.Compat {
+		return t.Spec() == d.Spec && slices.Equal(t.Nodes(), d.Nodes)
+	}
+	_, _, err := placement.Heading(t, d.Spec, d.Nodes)
+	return err == nil
 }
 
 // buildFrom makes the next version with the tables of old.

@@ -182,9 +182,9 @@ func (s *Server) nodeEdit(w http.ResponseWriter, r *http.Request, verb api.Verb)
 }
 
 // answerEdit waits for the version that contains the edit and tells about it.
-func (s *Server) answerEdit(w http.ResponseWriter, r *http.Request, st membership.State, created bool, e editRequest) error {
+func (s *Server) answerEdit(w http.ResponseWriter, r *http.Request, st membership.State, created bool, e editRequest, more ...api.Warning) error {
 	accepted := time.Now()
-	answer := api.EditResult{Cluster: st.Declared.Cluster, ClusterID: st.ID, Created: created, Generation: st.Generation}
+	answer := api.EditResult{Cluster: st.Declared.Cluster, ClusterID: st.ID, Created: created, Generation: st.Generation, Warnings: more}
 	if st.Head != nil {
 		answer.From = st.Head.Version()
 		answer.Version, answer.Digest = answer.From, st.Head.Digest()

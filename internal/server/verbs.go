@@ -31,14 +31,44 @@ func (s *Server) postRollback(w http.ResponseWriter, r *http.Request) (err error
 	if err != nil {
 		return inTime(err)
 	}
-	edit := membership.ReplaceAll(topology.Declared{Cluster: old.Cluster(), Spec: old.Spec(), Nodes: old.Nodes()})
-	edit.Expect, edit.Of, edit.By, edit.Why, edit.HeedFreeze, edit.Restore = e.expect, e.of, e.by, e.why, true, body.Version
+	var roll membership.Roll // of a store without registrations
+	if roster, ok := h.store.(membership.Roster); ok {
+		if roll, err = roster.Roll(ctx); err != nil {
+			return inTime(err)
+		}
+	}
+	edit := membership.Rollback(old, roll)
+	edit.Expect, edit.Of, edit.By, edit.Why, edit.HeedFreeze = e.expect, e.of, e.by, e.why, true
 	st, err := h.store.Declare(ctx, edit)
 	if err != nil {
 		return inTime(err)
 	}
-	return s.answerEdit(w, r, st, false, e)
+	return s.answerEdit(w, r, st, false, e, rollbackWarnings(old, st.Declared, roll)...)
 }
+
+// rollbackWarnings says where the nodes declared now do not own what they owned in
+// old, because registered nodes are taken as they are now, and whose agents serve
+// in vain.
+func rollbackWarnings(old *topology.Topology, now topology.Declared, roll membership.Roll) (all []api.Warning) {
+	was := old.Nodes()
+	for _, n := range now.Nodes {
+		i := slices.IndexFunc(was, func(o topology.Node) bool { return o.ID == n.ID })
+		if i >= 0 && was[i].OwnerWeight() != n.OwnerWeight() {
+			all = append(all, api.Warning{Code: "state_kept", Message: fmt.Sprintf("node %s was %s in version %s and is %s now; nodes that agents register stay what they are", n.ID, was[i].State, old.Version(), n.State),
+				Hint: "shardd node drain takes its keys away; a lost node comes back with its agent"})
+		}
+	}
+	for _, l := range roll.Live {
+		if !slices.ContainsFunc(now.Nodes, func(n topology.Node) bool { return n.ID == l.ID }) {
+			all = append(all, api.Warning{Code: "member_out", Message: fmt.Sprintf("node %s, which its agent has registered, is not in version %s and is no longer declared", l.ID, old.Version()),
+				Hint: "the next start of its agent, or shardd node add, brings it back"})
+		}
+	}
+	return all[:min(len(all), mostWarnings)]
+}
+
+// mostWarnings bounds the warnings of one kind of edit about single nodes.
+const mostWarnings = 20
 
 // deleteCluster removes a cluster, if its name is given twice and its id is
 // right.
