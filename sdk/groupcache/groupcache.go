@@ -16,8 +16,9 @@
 //
 // # Cost
 //
-// One lookup a key that is not in the local cache. Connections are kept for each node,
-// and closed when it has left. The wire form is that of groupcache's HTTPPool.
+// One lookup a key that is not in the local cache. Connections are kept for each node:
+// opened before they are needed, replaced when they are old, and closed when the node
+// has left and its last request ended. The wire form is that of groupcache's HTTPPool.
 //
 // # What it does not do
 //
@@ -35,6 +36,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/golang/groupcache"
@@ -43,6 +46,7 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 
 	"github.com/shardd/shardd/sdk"
+	"github.com/shardd/shardd/sdk/internal/httpconn"
 	"github.com/shardd/shardd/sdk/internal/pools"
 	"github.com/shardd/shardd/topology"
 )
@@ -58,8 +62,21 @@ type Config struct {
 	// Transport is what each node's transport is cloned from; nil means
 	// http.DefaultTransport.
 	Transport *http.Transport
-	// MaxConns is the most connections to one node; 0 means 64.
+	// MaxConns is the most connections to one node; 0 means 64. A request that finds
+	// all of them busy waits, for Timeout at most.
 	MaxConns int
+	// MaxAge is the age from which on a connection takes no further request, up to
+	// a tenth earlier by chance so that not all end at once; 0 means 30 min, below 0
+	// never.
+	MaxAge time.Duration
+	// MaxRequests is how many requests a connection serves; 0 means no limit.
+	MaxRequests int
+	// WarmUp is how many connections to a node are opened before its first request,
+	// as soon as it is published; 0 means 1, below 0 none.
+	WarmUp int
+	// Grace is how long requests to a node that left may go on; then their
+	// connections are closed. 0 means 30 s.
+	Grace time.Duration
 	// Timeout bounds a request to a peer; 0 means 10 s.
 	Timeout time.Duration
 	// Group returns the group that a peer asks for; nil means groupcache.GetGroup.
@@ -69,9 +86,17 @@ type Config struct {
 // Peers is a groupcache.PeerPicker, and the http.Handler that peers ask. Make it with
 // New, end it with Close. Safe for concurrent use.
 type Peers struct {
-	sdk   *sdk.Client
-	cfg   Config
-	pools *pools.Pools[*http.Transport]
+	sdk    *sdk.Client
+	cfg    Config
+	pools  *pools.Pools[*peer]
+	closed atomic.Bool
+}
+
+// peer is one node's pool.
+type peer struct {
+	addr string
+	self bool
+	rt   *httpconn.Transport
 }
 
 var (
@@ -89,30 +114,62 @@ const maxValue = 1 << 30
 func New(client *sdk.Client, cfg Config) *Peers {
 	cfg.BasePath = cmp.Or(cfg.BasePath, "/_groupcache/")
 	cfg.Scheme = cmp.Or(cfg.Scheme, "http")
-	cfg.MaxConns = cmp.Or(max(0, cfg.MaxConns), 64)
+	cfg.WarmUp = cmp.Or(cfg.WarmUp, 1)
 	cfg.Timeout = cmp.Or(cfg.Timeout, 10*time.Second)
 	if cfg.Group == nil {
 		cfg.Group = groupcache.GetGroup
 	}
 	p := &Peers{sdk: client, cfg: cfg}
-	p.pools = pools.New(client, pools.Config[*http.Transport]{Open: p.open, Close: (*http.Transport).CloseIdleConnections})
+	kept := pools.Config[*peer]{Open: p.open, Close: p.shut, Grace: cfg.Grace}
+	if cfg.WarmUp > 0 {
+		kept.Warm = p.warm
+	}
+	p.pools = pools.New(client, kept)
 	return p
 }
 
-// Close closes the connections to all peers, and leaves the sdk.Client open.
-func (p *Peers) Close() { p.pools.Close() }
+// Close closes the connections to all peers, those in use after their request, and
+// leaves the sdk.Client open.
+func (p *Peers) Close() {
+	p.closed.Store(true)
+	p.pools.Close()
+}
 
-func (p *Peers) open(topology.Node) (*http.Transport, error) {
-	from := p.cfg.Transport
-	if from == nil {
-		from, _ = http.DefaultTransport.(*http.Transport)
+func (p *Peers) open(n topology.Node) (*peer, error) {
+	limits := httpconn.Config{MaxConns: p.cfg.MaxConns, MaxAge: p.cfg.MaxAge, MaxRequests: p.cfg.MaxRequests}
+	return &peer{addr: n.Addr, self: n.ID == p.cfg.Self, rt: httpconn.New(p.cfg.Transport, limits)}, nil
+}
+
+// shut closes the pool of a node that left: nobody uses it any more, or its grace is
+// over.
+func (p *Peers) shut(to *peer) {
+	if p.closed.Load() {
+		to.rt.CloseIdle()
+		return
 	}
-	if from == nil { // the program replaced it by something else
-		from = &http.Transport{}
+	to.rt.Cut()
+}
+
+// warm opens connections at the same time, so that they are different ones, by a HEAD
+// of the base path. What a peer answers to that does not matter.
+func (p *Peers) warm(ctx context.Context, to *peer) error {
+	if to.self || to.addr == "" {
+		return nil
 	}
-	t := from.Clone()
-	t.MaxConnsPerHost, t.MaxIdleConnsPerHost, t.MaxIdleConns = p.cfg.MaxConns, p.cfg.MaxConns, 0
-	return t, nil
+	var all sync.WaitGroup
+	for range p.cfg.WarmUp {
+		all.Go(func() {
+			req, err := http.NewRequestWithContext(ctx, http.MethodHead, p.cfg.Scheme+"://"+to.addr+p.cfg.BasePath, nil)
+			if err != nil {
+				return
+			}
+			if resp, err := to.rt.RoundTrip(req); err == nil {
+				_ = resp.Body.Close()
+			}
+		})
+	}
+	all.Wait()
+	return ctx.Err()
 }
 
 // PickPeer returns the peer that owns the key, or false if this node does, or nobody is
@@ -148,7 +205,7 @@ func (g *getter) Get(ctx context.Context, in *pb.GetRequest, out *pb.GetResponse
 	if err != nil {
 		return err
 	}
-	resp, err := lease.Value().RoundTrip(req)
+	resp, err := lease.Value().rt.RoundTrip(req)
 	if err != nil {
 		return err
 	}
@@ -163,8 +220,13 @@ func (g *getter) Get(ctx context.Context, in *pb.GetRequest, out *pb.GetResponse
 	return proto.Unmarshal(b.Bytes(), protoadapt.MessageV2Of(out))
 }
 
-// ServeHTTP answers peers: 421 for keys that are not this node's.
+// ServeHTTP answers peers: 421 for keys that are not this node's, 204 where a peer only
+// warms up a connection.
 func (p *Peers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead && r.URL.Path == p.cfg.BasePath {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
 	name, key, ok := p.parse(r)
 	if !ok {
 		http.Error(w, "want "+p.cfg.BasePath+"<group>/<key>", http.StatusBadRequest)

@@ -1,43 +1,48 @@
 package grpclb
 
 import (
-	"context"
 	"errors"
 	"maps"
+	"slices"
+	"sync"
+	"time"
 
 	"google.golang.org/grpc/balancer"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/resolver"
-	"google.golang.org/grpc/status"
-
-	"github.com/shardd/shardd/loadreport/grpcreport"
-	"github.com/shardd/shardd/sdk"
-	"github.com/shardd/shardd/sdk/converge"
-	"github.com/shardd/shardd/topology"
 )
 
-// nodeBalancer holds one connection a node. gRPC calls its methods one at a time, and
-// listeners too.
+// nodeBalancer holds the connections to the nodes. gRPC calls its methods one at a
+// time, and listeners too; timers and picks are what the lock is for. It is taken
+// before gRPC's own, and never by a pick.
 type nodeBalancer struct {
-	cc    balancer.ClientConn
-	lb    *LB
-	nodes map[string]*nodeConn // by id
+	cc balancer.ClientConn
+	lb *LB
+
+	mu      sync.Mutex
+	closed  bool
+	nodes   map[string]*node // by id
+	leaving []*connection    // of nodes that left, until they are cut
 }
 
-// nodeConn is a node's connection.
-type nodeConn struct {
-	addr string
-	sc   balancer.SubConn
-	s    nodeState
+// node is one stay of a node at an address.
+type node struct {
+	id     string
+	addr   resolver.Address
+	conns  []*connection // as many as are kept
+	ending []*connection // replaced
 }
 
-// nodeState is what pickers know of a connection.
-type nodeState struct {
-	sc    balancer.SubConn
-	state connectivity.State
-	err   error // why connecting failed last
+// open returns how many connections there are, and forgets those that have ended.
+func (n *node) open() int {
+	n.ending = slices.DeleteFunc(n.ending, func(c *connection) bool { return c.flight.Load() <= 0 })
+	open := len(n.conns) + len(n.ending)
+	for _, c := range n.conns {
+		if c.next != nil {
+			open++
+		}
+	}
+	return open
 }
 
 // UpdateClientConnState takes the nodes of a new topology.
@@ -46,6 +51,8 @@ func (b *nodeBalancer) UpdateClientConnState(s balancer.ClientConnState) error {
 	if !ok {
 		return errors.New("grpclb: the addresses are not from this package's resolver; connect by LB.NewClient")
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.lb = lb
 	there := make(map[string]bool)
 	for _, e := range s.ResolverState.Endpoints {
@@ -54,55 +61,83 @@ func (b *nodeBalancer) UpdateClientConnState(s balancer.ClientConnState) error {
 			continue
 		}
 		there[id] = true
-		b.node(id, e.Addresses[0])
+		b.arrive(id, e.Addresses[0])
 	}
 	for id, n := range b.nodes {
 		if !there[id] {
 			delete(b.nodes, id)
-			n.sc.Shutdown() // calls under way go on
+			b.leave(n)
 		}
 	}
 	b.publish()
 	return nil
 }
 
-// node makes the connection of a node, anew if its address has changed.
-func (b *nodeBalancer) node(id string, addr resolver.Address) {
+// arrive makes the connections of a node, anew if its address has changed.
+func (b *nodeBalancer) arrive(id string, addr resolver.Address) {
 	old := b.nodes[id]
-	if old != nil && old.addr == addr.Addr {
+	if old != nil && old.addr.Addr == addr.Addr {
 		return
 	}
-	n := &nodeConn{addr: addr.Addr}
-	sc, err := b.cc.NewSubConn([]resolver.Address{addr}, balancer.NewSubConnOptions{ //nolint:staticcheck // SA1019: deprecated for several addresses; this is one
-		StateListener: func(s balancer.SubConnState) { b.changed(id, n, s) }})
-	if err != nil {
-		return // gRPC is closing
+	n := &node{id: id, addr: addr}
+	for range b.lb.cfg.Conns {
+		c := b.connect(n)
+		if c == nil {
+			break // gRPC is closing
+		}
+		n.conns = append(n.conns, c)
 	}
-	n.sc, n.s = sc, nodeState{sc: sc, state: connectivity.Connecting}
 	b.nodes[id] = n
 	if old != nil {
-		old.sc.Shutdown()
+		b.leave(old)
 	}
-	sc.Connect()
+}
+
+// leave lets what a node's connections carry end, and cuts it when the grace is over.
+func (b *nodeBalancer) leave(n *node) {
+	b.leaving = slices.DeleteFunc(b.leaving, func(c *connection) bool { return c.flight.Load() <= 0 })
+	for _, c := range n.conns {
+		c.shut()
+	}
+	for _, c := range slices.Concat(n.conns, n.ending) {
+		if d := b.lb.cfg.Grace; d > 0 {
+			c.grace = time.AfterFunc(d, c.wire.close)
+			b.leaving = append(b.leaving, c)
+		}
+	}
 }
 
 // changed follows one connection: it is always wanted.
-func (b *nodeBalancer) changed(id string, n *nodeConn, s balancer.SubConnState) {
-	if b.nodes[id] != n {
+func (b *nodeBalancer) changed(c *connection, s balancer.SubConnState) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c.gone || b.closed {
 		return
 	}
 	switch s.ConnectivityState {
-	case connectivity.Idle:
-		n.sc.Connect()
-		if n.s.state == connectivity.TransientFailure {
-			return // fails until it is connected
+	case connectivity.Idle, connectivity.Connecting:
+		if s.ConnectivityState == connectivity.Idle {
+			stop(c.age)
+			c.sc.Connect()
 		}
-	case connectivity.Connecting:
-		if n.s.state == connectivity.TransientFailure {
-			return
+		if c.state != connectivity.Ready {
+			return // waited for already, or down until it is connected
+		}
+		c.state, c.err = connectivity.Connecting, nil
+		c.await()
+	case connectivity.Ready:
+		c.state, c.err = connectivity.Ready, nil
+		if c.old != nil {
+			c.replaced()
+		}
+		c.opened()
+	case connectivity.TransientFailure:
+		stop(c.warm)
+		c.state, c.err = connectivity.TransientFailure, s.ConnectionError
+		if c.old != nil {
+			c.failed()
 		}
 	}
-	n.s.state, n.s.err = s.ConnectivityState, s.ConnectionError
 	b.publish()
 }
 
@@ -111,15 +146,42 @@ func (b *nodeBalancer) publish() {
 	p := &picker{lb: b.lb, nodes: make(map[string]nodeState, len(b.nodes))}
 	state := connectivity.TransientFailure
 	for id, n := range b.nodes {
-		p.nodes[id] = n.s
+		s := n.state()
+		p.nodes[id] = s
 		switch {
-		case n.s.state == connectivity.Ready:
+		case len(s.ready) > 0:
 			state = connectivity.Ready
-		case n.s.state != connectivity.TransientFailure && state != connectivity.Ready:
+			continue
+		case s.err == nil && state != connectivity.Ready:
 			state = connectivity.Connecting
 		}
+		p.down = append(p.down, id)
 	}
 	b.cc.UpdateState(balancer.State{ConnectivityState: state, Picker: p})
+}
+
+// nodeState is what pickers know of a node.
+type nodeState struct {
+	ready []*connection
+	err   error // why there is none; nil = it is being connected to
+}
+
+func (n *node) state() (s nodeState) {
+	waiting := false
+	for _, c := range n.conns {
+		switch c.state {
+		case connectivity.Ready:
+			s.ready = append(s.ready, c)
+		case connectivity.TransientFailure:
+			s.err = c.err
+		default:
+			waiting = true
+		}
+	}
+	if waiting || len(s.ready) > 0 {
+		s.err = nil
+	}
+	return s
 }
 
 // ResolverError cannot come: the resolver reports none.
@@ -130,147 +192,39 @@ func (b *nodeBalancer) UpdateSubConnState(balancer.SubConn, balancer.SubConnStat
 
 // ExitIdle connects.
 func (b *nodeBalancer) ExitIdle() {
-	for _, n := range b.nodes {
-		n.sc.Connect()
-	}
-}
-
-// Close is called by gRPC, which closes the connections.
-func (b *nodeBalancer) Close() {}
-
-// picker is immutable.
-type picker struct {
-	lb    *LB
-	nodes map[string]nodeState
-}
-
-// Pick says where one call goes.
-func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
-	if id, ok := info.Ctx.Value(pinned{}).(string); ok { // a probe
-		n, err := p.ready(id)
-		return balancer.PickResult{SubConn: n.sc}, err
-	}
-	c := &call{lb: p.lb, ctx: info.Ctx}
-	key, cost := p.lb.cfg.Key(info.Ctx, info.FullMethodName), max(1, p.lb.cfg.Cost(info.Ctx, info.FullMethodName))
-	var err error
-	if key != "" {
-		c.ticket, err = p.lb.sdk.Acquire(info.Ctx, key, cost)
-	} else {
-		c.ticket, err = p.lb.sdk.AcquireAny(info.Ctx, cost)
-	}
-	if err != nil {
-		return balancer.PickResult{}, refused(err)
-	}
-	c.base = c.ticket.Route().Topology()
-	n, err := p.ready(c.ticket.ID())
-	if err != nil {
-		c.ticket.Done(sdk.Ignored)
-		next, ok := p.next(key)
-		if !p.lb.cfg.Next || !ok {
-			return balancer.PickResult{}, err
-		}
-		n = next
-	}
-	r := balancer.PickResult{SubConn: n.sc, Done: c.done}
-	if p.lb.cfg.Converge != nil {
-		r.Metadata = metadata.Pairs(presentKey, converge.Present(c.base))
-	}
-	return r, nil
-}
-
-// ready returns the node's connection, or the error that lets the call wait for
-// another picker, or fail.
-func (p *picker) ready(id string) (nodeState, error) {
-	n, ok := p.nodes[id]
-	switch {
-	case !ok: // of a topology that gRPC has not been told of yet, or no longer
-		return n, balancer.ErrNoSubConnAvailable
-	case n.state == connectivity.Ready:
-		return n, nil
-	case n.state == connectivity.TransientFailure:
-		return n, unavailable(id, n.err)
-	}
-	return n, balancer.ErrNoSubConnAvailable
-}
-
-// next returns the first node in the key's order, or any without a key, that is
-// connected.
-func (p *picker) next(key string) (nodeState, bool) {
-	if key == "" {
-		for id := range maps.Keys(p.nodes) {
-			if n := p.nodes[id]; n.state == connectivity.Ready {
-				return n, true
-			}
-		}
-		return nodeState{}, false
-	}
-	routes, err := p.lb.sdk.RouteN(nil, key, len(p.nodes))
-	if err != nil {
-		return nodeState{}, false
-	}
-	for _, r := range routes {
-		if n := p.nodes[r.ID()]; n.state == connectivity.Ready {
-			return n, true
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for n := range maps.Values(b.nodes) {
+		for _, c := range n.conns {
+			c.sc.Connect()
 		}
 	}
-	return nodeState{}, false
 }
 
-// refused is the status of an error of the SDK.
-func refused(err error) error {
-	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return status.FromContextError(err).Err()
-	case errors.Is(err, sdk.ErrCost):
-		return status.Error(codes.InvalidArgument, err.Error())
-	}
-	return status.Error(codes.Unavailable, err.Error())
-}
-
-// call is a call under way.
-type call struct {
-	lb     *LB
-	ctx    context.Context
-	ticket sdk.Ticket
-	base   *topology.Topology // that routed it
-}
-
-// done ends the call.
-func (c *call) done(info balancer.DoneInfo) {
-	cfg := &c.lb.cfg
-	if answer := info.Trailer.Get(answerKey); len(answer) > 0 && cfg.Converge != nil {
-		cfg.Converge.Take(c.base, []byte(answer[len(answer)-1]))
-	}
-	report, ok := grpcreport.FromTrailer(info.Trailer)
-	o := outcome(info)
-	if cfg.Feed == nil {
-		if ok && report.HasInFlight {
-			c.ticket.Report(report.InFlight)
+// Close ends timers and streams; gRPC closes the connections.
+func (b *nodeBalancer) Close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	for n := range maps.Values(b.nodes) {
+		for _, c := range n.conns {
+			c.end()
 		}
-		c.ticket.Done(o)
-		return
 	}
-	cfg.Feed.Done(&c.ticket, o, report, ok)
-	c.lb.probes()
+	for _, c := range b.leaving {
+		stop(c.grace)
+		c.wire.close() // its calls end with the client connection anyway
+	}
 }
 
-// outcome says what the end of a call tells about the node.
-func outcome(info balancer.DoneInfo) sdk.Outcome {
-	if info.Err == nil {
-		return sdk.Success
+// end stops what belongs to the connection beside it.
+func (c *connection) end() {
+	stop(c.age)
+	stop(c.warm)
+	if c.endOOB != nil {
+		c.endOOB()
 	}
-	if !info.BytesSent {
-		return sdk.Ignored
+	if c.next != nil {
+		c.next.end()
 	}
-	switch status.Code(info.Err) {
-	case codes.Canceled:
-		return sdk.Ignored
-	case codes.DeadlineExceeded:
-		return sdk.Timeout
-	case codes.ResourceExhausted:
-		return sdk.Overload
-	case codes.Unavailable, codes.Internal, codes.Unknown, codes.DataLoss, codes.Unimplemented:
-		return sdk.Failure
-	}
-	return sdk.Success // an answer, if not the one that was hoped for
 }

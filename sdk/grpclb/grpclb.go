@@ -12,37 +12,44 @@
 // # Law
 //
 // A call with a key goes where sdk.Client.Acquire says and is in that node's load until
-// it ends; one without goes where AcquireAny says. There is one connection a node. It
-// is opened as soon as the node is published, joining nodes included, so that it is
-// there before the first call; when the node has left it takes no new call and closes
-// after its last. A call whose node is not connected yet waits; if connecting failed it
-// fails with Unavailable (calls that wait for ready wait on).
+// it ends; one without goes where AcquireAny says.
+//
+// Connections are opened as soon as the node is published, joining nodes included, and
+// carry calls when they are ready. A node that is not connected counts as down: a call
+// without a key goes to another, and with Config.Next so does one with a key. Otherwise
+// a call for it waits for Config.WarmTimeout at most and then fails with Unavailable
+// (calls that wait for ready wait on).
+//
+// A connection that is old, or has carried as many calls as it may, is replaced: the new
+// one is made first and takes over when it is ready, and the old one ends with its last
+// call. If no new one can be made the old one stays. There are never more than
+// Config.MaxConns to one node, those that only finish calls included. When a node has
+// left it takes no new call; what it carries ends, or is cut after Config.Grace.
 //
 // # Cost
 //
-// A pick is an admission (package sdk), a map lookup and a closure for the end of the
-// call, which gRPC asks for.
+// A pick is an admission (package sdk), a map lookup, three atomic operations and a
+// closure for the end of the call, which gRPC asks for.
 //
 // # Source
 //
 // grpc-go's balancer contract: the picker is immutable, a new one is made on every
 // change of state, and Pick does not block. gRPC's ring_hash takes its key from a
-// header as Metadata does (proposal A76).
+// header as Metadata does (proposal A76). Age with a chance of a tenth is that of gRPC
+// servers' MAX_CONNECTION_AGE (proposal A9), with which it goes together: whoever comes
+// first replaces the connection. ORCA out of band: proposal A51.
 //
 // # What it does not do
 //
-// It limits neither age nor number of calls of a connection: with HTTP/2 that is the
-// server's part (keepalive.ServerParameters.MaxConnectionAge). gRPC's own default
-// without it is pick_first: all calls to one node.
+// It does not use service configs, nor gRPC's client-side health checks. gRPC's own
+// default without it is pick_first: all calls to one node.
 package grpclb
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/attributes"
@@ -55,8 +62,6 @@ import (
 
 	"github.com/shardd/shardd/loadreport/grpcreport"
 	"github.com/shardd/shardd/sdk"
-	"github.com/shardd/shardd/sdk/converge"
-	"github.com/shardd/shardd/sdk/loadfeed"
 	"github.com/shardd/shardd/topology"
 )
 
@@ -75,30 +80,6 @@ var register sync.Once // gRPC's registry is the process's
 // connection, as in main or an init function of the program.
 func Register() { register.Do(func() { balancer.Register(builder{}) }) }
 
-// Config configures an LB. The zero value takes the defaults.
-type Config struct {
-	// Key returns the key of a call, "" if it has none and any node will do; nil
-	// means that of Metadata.
-	Key func(ctx context.Context, method string) string
-	// Metadata is the name in a call's metadata whose value is its key; "" means
-	// "shardd-key".
-	Metadata string
-	// Cost returns what the call adds to a node's load, at least 1; nil means 1.
-	Cost func(ctx context.Context, method string) int64
-	// Next lets calls go on to the next node in order while their node is not
-	// connected: for servers of which any can answer. Such a call is in no load.
-	Next bool
-	// Feed is given the reports in trailers (package grpcreport), and asked which
-	// nodes to probe; nil means that reports go to bounded load alone.
-	Feed *loadfeed.Feed
-	// ProbeTimeout bounds a probe; 0 means 1 s.
-	ProbeTimeout time.Duration
-	// Converge says in each call by which version it was routed, and takes the newer
-	// one from a server that answers that it is stale; unary calls are then sent
-	// once more. nil means not.
-	Converge *converge.Source
-}
-
 // LB is the resolver and balancer over one client. Make one with New, end it with
 // Close after its connections.
 type LB struct {
@@ -116,29 +97,18 @@ type LB struct {
 
 // New returns a balancer over the nodes that client follows.
 func New(client *sdk.Client, cfg Config) *LB {
-	cfg.Metadata = cmp.Or(cfg.Metadata, "shardd-key")
-	cfg.ProbeTimeout = cmp.Or(cfg.ProbeTimeout, time.Second)
-	if cfg.Key == nil {
-		cfg.Key = func(ctx context.Context, _ string) string {
-			md, _ := metadata.FromOutgoingContext(ctx)
-			if v := md.Get(cfg.Metadata); len(v) > 0 {
-				return v[0]
-			}
-			return ""
-		}
-	}
-	if cfg.Cost == nil {
-		cfg.Cost = func(context.Context, string) int64 { return 1 }
-	}
-	lb := &LB{sdk: client, cfg: cfg, asked: make(map[string]bool)}
+	lb := &LB{sdk: client, cfg: cfg.withDefaults(), asked: make(map[string]bool)}
 	lb.ctx, lb.cancel = context.WithCancel(context.Background())
 	return lb
 }
 
-// NewClient returns a connection to all nodes. Give it to generated code; close it
-// before the LB. Call Register before. The error is gRPC's.
+// NewClient returns a connection to all nodes, and begins to connect to them. Give it to
+// generated code; close it before the LB. Call Register before. opts come after those of
+// this package: grpc.WithContextDialer replaces Config.Dial, and with gRPC's default a
+// client that makes no call for 30 min lets go of its connections until the next
+// (grpc.WithIdleTimeout). The error is gRPC's.
 func (lb *LB) NewClient(opts ...grpc.DialOption) (*grpc.ClientConn, error) {
-	own := []grpc.DialOption{grpc.WithResolvers(&resolverBuilder{lb}), grpc.WithDisableServiceConfig(),
+	own := []grpc.DialOption{grpc.WithResolvers(&resolverBuilder{lb}), grpc.WithContextDialer(lb.dial), grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"` + Name + `":{}}]}`)}
 	if lb.cfg.Converge != nil {
 		own = append(own, grpc.WithChainUnaryInterceptor(lb.again))
@@ -151,6 +121,7 @@ func (lb *LB) NewClient(opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
+	conn.Connect()
 	lb.mu.Lock()
 	defer lb.mu.Unlock()
 	if lb.conn == nil {
@@ -250,7 +221,7 @@ type builder struct{}
 func (builder) Name() string { return Name }
 
 func (builder) Build(cc balancer.ClientConn, _ balancer.BuildOptions) balancer.Balancer {
-	return &nodeBalancer{cc: cc, nodes: make(map[string]*nodeConn)}
+	return &nodeBalancer{cc: cc, nodes: make(map[string]*node)}
 }
 
 // ParseConfig takes no configuration.

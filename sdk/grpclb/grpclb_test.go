@@ -3,8 +3,6 @@ package grpclb_test
 import (
 	"context"
 	"fmt"
-	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,16 +16,10 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/shardd/shardd/balance"
-	"github.com/shardd/shardd/balance/prequal"
-	"github.com/shardd/shardd/balance/wrr"
 	"github.com/shardd/shardd/loadreport"
-	"github.com/shardd/shardd/loadreport/grpcreport"
 	"github.com/shardd/shardd/sdk"
 	"github.com/shardd/shardd/sdk/converge"
 	"github.com/shardd/shardd/sdk/grpclb"
-	"github.com/shardd/shardd/sdk/httpsource"
-	"github.com/shardd/shardd/sdk/loadfeed"
 	"github.com/shardd/shardd/shardtest"
 	"github.com/shardd/shardd/topology"
 )
@@ -35,68 +27,6 @@ import (
 func TestMain(m *testing.M) {
 	grpclb.Register()
 	goleak.VerifyTestMain(m)
-}
-
-// backend is a real gRPC server whose one method answers with its id.
-type backend struct {
-	id     string
-	addr   string
-	served atomic.Int64
-	load   *loadreport.Server
-	work   func(ctx context.Context) error // nil = nothing
-	server *grpc.Server
-	ended  chan error
-}
-
-const method = "/test.Where/Am"
-
-func (b *backend) serve(t *testing.T, addr string) {
-	t.Helper()
-	ln, err := net.Listen("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.addr = ln.Addr().String()
-	b.server = grpc.NewServer(grpc.UnaryInterceptor(grpcreport.Unary(b.load)))
-	b.server.RegisterService(&grpc.ServiceDesc{ServiceName: "test.Where", HandlerType: (*any)(nil), Methods: []grpc.MethodDesc{{MethodName: "Am",
-		Handler: func(_ any, ctx context.Context, dec func(any) error, in grpc.UnaryServerInterceptor) (any, error) {
-			req := new(emptypb.Empty)
-			if err := dec(req); err != nil {
-				return nil, err
-			}
-			return in(ctx, req, &grpc.UnaryServerInfo{FullMethod: method}, func(ctx context.Context, _ any) (any, error) {
-				b.served.Add(1)
-				if b.work != nil {
-					if err := b.work(ctx); err != nil {
-						return nil, err
-					}
-				}
-				return wrapperspb.String(b.id), nil
-			})
-		}}}}, b)
-	grpcreport.RegisterProbe(b.server, b.load)
-	b.ended = make(chan error, 1)
-	go func() { b.ended <- b.server.Serve(ln) }()
-}
-
-func (b *backend) stop() {
-	b.server.Stop()
-	<-b.ended
-}
-
-func backends(t *testing.T, n int, work func(i int) func(context.Context) error) []*backend {
-	t.Helper()
-	var all []*backend
-	for i := range n {
-		b := &backend{id: fmt.Sprint("g", i), load: loadreport.New(loadreport.Config{})}
-		if work != nil {
-			b.work = work(i)
-		}
-		b.serve(t, "127.0.0.1:0")
-		t.Cleanup(func() { b.server.Stop() })
-		all = append(all, b)
-	}
-	return all
 }
 
 func plane(t *testing.T, all []*backend) *shardtest.Plane {
@@ -153,7 +83,7 @@ func TestKeys(t *testing.T) {
 	p.Remove("g0")
 	check()
 	moved := &backend{id: "g1", load: loadreport.New(loadreport.Config{})}
-	moved.serve(t, "127.0.0.1:0")
+	moved.listen(t, "127.0.0.1:0")
 	defer moved.stop()
 	p.SetAddr("g1", moved.addr)
 	check()
@@ -188,7 +118,7 @@ func TestDown(t *testing.T) {
 	}
 	until(t, "going on", func() bool { got, err := where(t, next, key); return err == nil && got == order[1].ID() })
 	until(t, "failing", func() bool { _, err := where(t, strict, key); return status.Code(err) == codes.Unavailable })
-	all[0].serve(t, all[0].addr)
+	all[0].listen(t, all[0].addr)
 	until(t, "coming back", func() bool { got, err := where(t, strict, key); return err == nil && got == "g0" })
 }
 
@@ -253,54 +183,6 @@ func (o *once) Watch(ctx context.Context, _ topology.Ref, fn func(*topology.Topo
 	return ctx.Err()
 }
 
-// TestPolicies: by reports in trailers and by probes a slow server gets less.
-func TestPolicies(t *testing.T) {
-	for name, policy := range map[string]func(*balance.Set) (balance.Picker, error){
-		"prequal": func(s *balance.Set) (balance.Picker, error) { return prequal.New(s, prequal.Config{}) },
-		"wrr": func(s *balance.Set) (balance.Picker, error) {
-			return wrr.NewReported(s, wrr.ReportedConfig{Blackout: -1, Update: 100 * time.Millisecond}, 0), nil
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			all := backends(t, 4, func(i int) func(context.Context) error {
-				d := 2 * time.Millisecond
-				if i == 0 {
-					d = 20 * time.Millisecond
-				}
-				return func(context.Context) error { time.Sleep(d); return nil }
-			})
-			for i, b := range all {
-				b.load.SetUtilization([]float64{.9, .2, .2, .2}[i])
-			}
-			clock := loadfeed.Clock()
-			feed := loadfeed.New(clock, policy)
-			c := plane(t, all).Client(sdk.WithClock(clock), sdk.WithBalance(sdk.Balance{Policy: feed.Policy}))
-			conn := connect(t, c, grpclb.Config{Feed: feed})
-			var before int64
-			for _, n := range []int{200, 400} {
-				before = all[0].served.Load()
-				var users sync.WaitGroup
-				for range 8 {
-					users.Go(func() {
-						for range n / 8 {
-							if _, err := where(t, conn, ""); err != nil {
-								t.Error(err)
-							}
-						}
-					})
-				}
-				users.Wait()
-			}
-			share := float64(all[0].served.Load()-before) / 400
-			t.Logf("%s: the slow server got %.1f %%", name, 100*share)
-			if share > .2 { // an equal share is .25
-				t.Errorf("the slow server got %.1f %%", 100*share)
-			}
-		})
-	}
-}
-
 // TestErrors: what the SDK cannot answer.
 func TestErrors(t *testing.T) {
 	p := shardtest.NewFrom(t, topology.Declared{Spec: topology.Spec{Algorithm: topology.Ring}})
@@ -308,29 +190,4 @@ func TestErrors(t *testing.T) {
 	if _, err := where(t, conn, "k"); status.Code(err) != codes.Unavailable {
 		t.Error(err)
 	}
-}
-
-func Example() {
-	grpclb.Register()
-	source, err := httpsource.New("api", []string{"http://127.0.0.1:7420"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	client, err := sdk.New(source)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer client.Close()
-	lb := grpclb.New(client, grpclb.Config{Metadata: "user-id"})
-	defer lb.Close()
-	conn, err := lb.NewClient(grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer conn.Close()
-	fmt.Println(conn.Target()) // give conn to generated code: pb.NewAPIClient(conn)
-	// Output: shardd:///cluster
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/shardd/shardd/sdk/converge"
+	"github.com/shardd/shardd/sdk/internal/httpconn"
 	"github.com/shardd/shardd/sdk/loadfeed"
 )
 
@@ -24,8 +25,9 @@ type Config struct {
 	// MaxConns is the most connections to one node; 0 means 64. A request that finds
 	// all of them busy waits until its context ends.
 	MaxConns int
-	// MaxAge is the age from which on a connection takes no further request; 0
-	// means 30 min, below 0 never.
+	// MaxAge is the age from which on a connection takes no further request, up to
+	// a tenth earlier by chance so that not all end at once; 0 means 30 min, below 0
+	// never.
 	MaxAge time.Duration
 	// MaxRequests is how many requests a connection serves; 0 means no limit.
 	MaxRequests int
@@ -36,9 +38,10 @@ type Config struct {
 	WarmUp int
 	// Tries is how many nodes a request may be offered to while no connection can be
 	// opened: in the key's order, or by the policy. 0 means 1: no other. A second
-	// node does not own the key.
+	// node does not own the key; the request is in its load.
 	Tries int
-	// Grace is how long requests to a node that left may go on; 0 means 30 s.
+	// Grace is how long requests to a node that left may go on; then their
+	// connections are closed. 0 means 30 s.
 	Grace time.Duration
 	// Feed is given the reports of answers (package loadreport), and asked which
 	// nodes to probe; nil means that reports go to bounded load alone.
@@ -61,19 +64,17 @@ func (c Config) withDefaults() Config {
 	if c.Cost == nil {
 		c.Cost = func(*http.Request) int64 { return 1 }
 	}
-	c.MaxConns = cmp.Or(max(0, c.MaxConns), 64)
-	c.MaxAge = cmp.Or(c.MaxAge, 30*time.Minute)
+	limits := c.limits().WithDefaults()
+	c.MaxConns, c.MaxAge, c.MaxRequests = limits.MaxConns, limits.MaxAge, limits.MaxRequests
 	c.WarmUp = min(max(1, c.WarmUp), c.MaxConns)
 	c.Tries = max(1, c.Tries)
 	c.ProbePath = cmp.Or(c.ProbePath, "/loadz")
 	c.ProbeTimeout = cmp.Or(c.ProbeTimeout, time.Second)
-	if c.Transport == nil {
-		c.Transport, _ = http.DefaultTransport.(*http.Transport)
-	}
-	if c.Transport == nil { // the program replaced it by something else
-		c.Transport = &http.Transport{}
-	}
 	return c
+}
+
+func (c Config) limits() httpconn.Config {
+	return httpconn.Config{MaxConns: c.MaxConns, MaxAge: c.MaxAge, MaxRequests: c.MaxRequests}
 }
 
 // KeyHeader takes the key from a header.

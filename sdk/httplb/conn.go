@@ -3,45 +3,12 @@ package httplb
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptrace"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/shardd/shardd/loadreport"
 	"github.com/shardd/shardd/topology"
 )
-
-// conn is a connection that knows how old it is and what it has served.
-type conn struct {
-	net.Conn
-	opened   time.Time
-	requests atomic.Int64
-}
-
-// withTrace calls last if the connection that the request gets is to serve no other
-// after it. http.Transport says which connection it is before it writes the header.
-func withTrace(ctx context.Context, cfg *Config, last func()) context.Context {
-	if cfg.MaxAge <= 0 && cfg.MaxRequests <= 0 {
-		return ctx
-	}
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
-		nc := info.Conn
-		if inner, ok := nc.(interface{ NetConn() net.Conn }); ok { // TLS
-			nc = inner.NetConn()
-		}
-		c, ok := nc.(*conn)
-		if !ok {
-			return
-		}
-		n := c.requests.Add(1)
-		if cfg.MaxRequests > 0 && n >= int64(cfg.MaxRequests) || cfg.MaxAge > 0 && time.Since(c.opened) >= cfg.MaxAge {
-			last()
-		}
-	}})
-}
 
 // get asks a node for path and returns its report.
 func (t *Transport) get(ctx context.Context, n *node, path string) (loadreport.Report, bool) {

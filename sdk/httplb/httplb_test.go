@@ -38,6 +38,7 @@ type backend struct {
 	id      string
 	served  atomic.Int64
 	conns   atomic.Int64 // open
+	peak    atomic.Int64 // of them
 	opened  atomic.Int64 // ever
 	handler http.Handler // nil = answer with the id
 	load    *loadreport.Server
@@ -61,7 +62,7 @@ func newBackend(t *testing.T, id string, handler http.Handler) *backend {
 	b.Config.ConnState = func(_ net.Conn, s http.ConnState) {
 		switch s {
 		case http.StateNew:
-			b.conns.Add(1)
+			b.peak.Store(max(b.peak.Load(), b.conns.Add(1))) // one goroutine accepts
 			b.opened.Add(1)
 		case http.StateClosed, http.StateHijacked:
 			b.conns.Add(-1)
@@ -170,7 +171,7 @@ func TestPools(t *testing.T) {
 	}
 	users.Wait()
 	for _, b := range all {
-		if n := b.opened.Load(); n > 4 || b.served.Load() == 0 {
+		if n := b.peak.Load(); n > 4 || b.served.Load() == 0 {
 			t.Errorf("%s: %d connections, %d requests", b.id, n, b.served.Load())
 		}
 	}
@@ -380,14 +381,13 @@ func TestPolicies(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			shares := run(t, policy)
 			t.Logf("%s: %.2f", name, shares)
-			if shares[0] > 0.2 { // an equal share is 0.25
+			if shares[0] > .17 { // an equal share is .25
 				t.Errorf("the slow server got %.0f %%", 100*shares[0])
 			}
 			for i, s := range shares[1:] {
-				if s < 0.12 {
+				if s < .02 { // Prequal does not even them out
 					t.Errorf("b%d got %.0f %%", i+1, 100*s)
 				}
 			}
@@ -395,14 +395,14 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// run sends 600 requests from 8 at a time and returns each server's share of the last
-// 400. b0 takes 20 ms a request, the others 2 ms.
+// run sends 120 and then 240 requests from 8 at a time and returns each server's share
+// of the latter. b0 takes 100 ms a request, the others 5 ms.
 func run(t *testing.T, policy func(*balance.Set) (balance.Picker, error)) []float64 {
 	var all []*backend
 	for i := range 4 {
-		d, util := 2*time.Millisecond, .2
+		d, util := 5*time.Millisecond, .2
 		if i == 0 {
-			d, util = 20*time.Millisecond, .9
+			d, util = 100*time.Millisecond, .9
 		}
 		b := newBackend(t, fmt.Sprintf("b%d", i), http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(d) }))
 		b.load.SetUtilization(util)
@@ -425,15 +425,15 @@ func run(t *testing.T, policy func(*balance.Set) (balance.Picker, error)) []floa
 		}
 		users.Wait()
 	}
-	send(200)
+	send(120)
 	before := make([]int64, len(all))
 	for i, b := range all {
 		before[i] = b.served.Load()
 	}
-	send(400)
+	send(240)
 	var shares []float64
 	for i, b := range all {
-		shares = append(shares, float64(b.served.Load()-before[i])/400)
+		shares = append(shares, float64(b.served.Load()-before[i])/240)
 	}
 	return shares
 }

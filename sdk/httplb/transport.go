@@ -10,11 +10,11 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/shardd/shardd/loadreport"
 	"github.com/shardd/shardd/sdk"
 	"github.com/shardd/shardd/sdk/converge"
+	"github.com/shardd/shardd/sdk/internal/httpconn"
 	"github.com/shardd/shardd/sdk/internal/pools"
 	"github.com/shardd/shardd/topology"
 )
@@ -36,7 +36,7 @@ type Transport struct {
 // node is one node's pool.
 type node struct {
 	id, addr string
-	rt       *http.Transport
+	rt       *httpconn.Transport
 	probing  atomic.Bool // one probe at a time
 }
 
@@ -46,7 +46,7 @@ var _ http.RoundTripper = (*Transport)(nil)
 func New(client *sdk.Client, cfg Config) *Transport {
 	t := &Transport{sdk: client, cfg: cfg.withDefaults()}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
-	p := pools.Config[*node]{Open: t.open, Close: func(n *node) { n.rt.CloseIdleConnections() }, Grace: cfg.Grace}
+	p := pools.Config[*node]{Open: t.open, Close: t.shut, Grace: cfg.Grace}
 	if cfg.WarmPath != "" {
 		p.Warm = t.warm
 	}
@@ -65,10 +65,20 @@ func (t *Transport) Close() {
 	t.pools.Close()
 }
 
+// shut closes the pool of a node that left: nobody uses it any more, or its grace is
+// over. By Close, requests under way end first.
+func (t *Transport) shut(n *node) {
+	if t.ctx.Err() != nil {
+		n.rt.CloseIdle()
+		return
+	}
+	n.rt.Cut()
+}
+
 // CloseIdleConnections is what http.Client.CloseIdleConnections calls.
 func (t *Transport) CloseIdleConnections() {
 	_ = t.pools.Nodes(func(_ topology.Node, n *node) error {
-		n.rt.CloseIdleConnections()
+		n.rt.CloseIdle()
 		return nil
 	})
 }
@@ -77,30 +87,8 @@ func (t *Transport) open(n topology.Node) (*node, error) {
 	if n.Addr == "" {
 		return nil, fmt.Errorf("httplb: node %q has no address; publish one, such as 10.0.0.1:8080", n.ID)
 	}
-	rt := t.cfg.Transport.Clone()
-	rt.MaxConnsPerHost, rt.MaxIdleConnsPerHost, rt.MaxIdleConns = t.cfg.MaxConns, t.cfg.MaxConns, 0
-	if t.cfg.MaxAge > 0 && (rt.IdleConnTimeout == 0 || rt.IdleConnTimeout > t.cfg.MaxAge) {
-		rt.IdleConnTimeout = t.cfg.MaxAge
-	}
-	dial := rt.DialContext
-	if dial == nil {
-		dial = (&net.Dialer{}).DialContext
-	}
-	rt.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := dial(ctx, network, addr)
-		if err != nil {
-			return nil, &dialError{err}
-		}
-		return &conn{Conn: c, opened: time.Now()}, nil
-	}
-	return &node{id: n.ID, addr: n.Addr, rt: rt}, nil
+	return &node{id: n.ID, addr: n.Addr, rt: httpconn.New(t.cfg.Transport, t.cfg.limits())}, nil
 }
-
-// dialError says that nothing was sent.
-type dialError struct{ err error }
-
-func (e *dialError) Error() string { return e.err.Error() }
-func (e *dialError) Unwrap() error { return e.err }
 
 // RoundTrip sends the request. Errors: those of Acquire, and the node's transport's.
 // The request is not changed.
@@ -119,12 +107,17 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // attempts offers the request to nodes until one can be connected to.
 func (t *Transport) attempts(req *http.Request, key string) (*http.Response, sdk.Route, error) {
 	var tried []string
+	var before error
 	for {
 		resp, r, err := t.attempt(req, key, tried)
-		var dialed *dialError
+		var dialed *httpconn.DialError
 		if err == nil || !errors.As(err, &dialed) || req.Context().Err() != nil {
+			if errors.Is(err, sdk.ErrUnavailable) {
+				err = errors.Join(err, before)
+			}
 			return resp, r, err
 		}
+		before = err
 		if tried = append(tried, r.ID()); len(tried) >= t.cfg.Tries || !rewind(req) {
 			return resp, r, err
 		}
@@ -148,17 +141,14 @@ func rewind(req *http.Request) bool {
 
 // target says where a request goes.
 func (t *Transport) target(req *http.Request, key string, tried []string, ticket *sdk.Ticket) (r sdk.Route, err error) {
+	cost := max(1, t.cfg.Cost(req))
 	switch {
-	case len(tried) > 0 && key != "":
-		routes, err := t.sdk.RouteN(nil, key, len(tried)+1)
-		if err != nil || len(routes) <= len(tried) {
-			return sdk.Route{}, errors.Join(err, sdk.ErrUnavailable)
-		}
-		return routes[len(tried)], nil // in no load: it does not own the key
+	case len(tried) > 0:
+		*ticket, err = t.sdk.AcquireExcept(req.Context(), sdk.Call{Key: key, Any: key == "", Cost: cost}, tried)
 	case key != "":
-		*ticket, err = t.sdk.Acquire(req.Context(), key, max(1, t.cfg.Cost(req)))
+		*ticket, err = t.sdk.Acquire(req.Context(), key, cost)
 	default:
-		*ticket, err = t.sdk.AcquireAny(req.Context(), max(1, t.cfg.Cost(req)))
+		*ticket, err = t.sdk.AcquireAny(req.Context(), cost)
 	}
 	return ticket.Route(), err
 }
@@ -189,8 +179,7 @@ func (t *Transport) attempt(req *http.Request, key string, tried []string) (resp
 
 // prepare returns the request as it goes to the node.
 func (t *Transport) prepare(req *http.Request, r sdk.Route, n *node) *http.Request {
-	var out *http.Request
-	out = req.Clone(withTrace(req.Context(), &t.cfg, func() { out.Header.Set("Connection", "close") }))
+	out := req.Clone(req.Context())
 	if out.Host == "" {
 		out.Host = req.URL.Host
 	}
