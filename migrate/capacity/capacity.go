@@ -109,19 +109,7 @@ func (l Load) Wait(nodes int) (mean, waiting float64) {
 // exceed; +Inf if the fleet does not keep up.
 func (l Load) Quantile(nodes int, q float64) float64 {
 	mean, waiting := l.Wait(nodes)
-	return quantile(mean, waiting, q)
-}
-
-// quantile is that of a wait which is 0 with probability 1 - waiting and
-// exponential else.
-func quantile(mean, waiting, q float64) float64 {
-	if math.IsInf(mean, 1) {
-		return mean
-	}
-	if waiting <= 1-q {
-		return 0
-	}
-	return math.Log(waiting/(1-q)) * mean / waiting
+	return quantile(mean, waiting, l.spread(nodes), q)
 }
 
 // Outlook returns how so many nodes would do. Errors wrap ErrLoad.
@@ -135,7 +123,8 @@ func (l Load) Outlook(nodes int) (Outlook, error) {
 	mean, waiting := l.Wait(nodes)
 	o := Outlook{Nodes: nodes, Utilisation: l.Utilisation(nodes), Waiting: waiting}
 	if !math.IsInf(mean, 1) {
-		p50, p95, p99 := quantile(mean, waiting, .5), quantile(mean, waiting, .95), quantile(mean, waiting, .99)
+		v := l.spread(nodes)
+		p50, p95, p99 := quantile(mean, waiting, v, .5), quantile(mean, waiting, v, .95), quantile(mean, waiting, v, .99)
 		o.MeanWait, o.P50, o.P95, o.P99 = &mean, &p50, &p95, &p99
 	}
 	return o, nil
@@ -145,7 +134,7 @@ func (l Load) Outlook(nodes int) (Outlook, error) {
 func (l Load) meets(nodes int, t Target) bool {
 	mean, waiting := l.Wait(nodes)
 	if t.Quantile > 0 {
-		mean = quantile(mean, waiting, t.Quantile)
+		mean = quantile(mean, waiting, l.spread(nodes), t.Quantile)
 	}
 	return mean <= t.Wait.Seconds()*(1+1e-12)
 }

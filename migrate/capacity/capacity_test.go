@@ -136,7 +136,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestAgainstSimulator holds the formula to within 10 % of what is simulated.
+// TestAgainstSimulator holds the formulas to within 10 % of what is simulated, or 2 %
+// of a service time: the mean wait, and that of which 5 and 1 % are longer.
 func TestAgainstSimulator(t *testing.T) {
 	if raceDetector {
 		t.Skip("one goroutine, and minutes of it")
@@ -145,25 +146,39 @@ func TestAgainstSimulator(t *testing.T) {
 		cv2  float64
 		dist sim.Dist
 	}{{0, sim.Constant(1)}, {.25, sim.Erlang(4, 1)}, {1, sim.Exponential(1)}, {2, sim.Hyper(1, 2)}} {
-		for _, c := range []int{4, 16} {
-			for _, rho := range []float64{.7, .85, .95} {
-				got := simulated(t, c, rho, service.dist)
-				l := capacity.Load{Rate: rho * float64(c), Service: time.Second, ServiceCV2: service.cv2, ArrivalCV2: 1}
-				want, _ := l.Wait(c)
-				t.Logf("cv^2 %v, %d servers at %v: simulated %.4f, formula %.4f (%+.1f %%)", service.cv2, c, rho, got, want, 100*(want/got-1))
-				near(t, fmt.Sprintf("cv^2 %v, %d servers at %v: the formula", service.cv2, c, rho), want, got, .1*got)
+		t.Run(fmt.Sprint("cv2=", service.cv2), func(t *testing.T) {
+			t.Parallel()
+			for _, c := range []int{1, 4, 16} {
+				for _, rho := range []float64{.7, .85, .95} {
+					l := capacity.Load{Rate: rho * float64(c), Service: time.Second, ServiceCV2: service.cv2, ArrivalCV2: 1}
+					r := simulated(t, c, rho, service.dist)
+					mean, _ := l.Wait(c)
+					for _, x := range []struct {
+						what            string
+						formula, played float64
+					}{{"mean", mean, r.Mean}, {"p95", l.Quantile(c, .95), r.Quantile(.95)}, {"p99", l.Quantile(c, .99), r.Quantile(.99)}} {
+						what := fmt.Sprintf("%d servers at %v: %s", c, rho, x.what)
+						t.Logf("%s: simulated %.4f, formula %.4f (%+.1f %%)", what, x.played, x.formula, 100*(x.formula/x.played-1))
+						near(t, what, x.formula, x.played, max(.1*x.played, .02)) // of a service time
+					}
+				}
 			}
-		}
+		})
 	}
 }
 
-func simulated(t *testing.T, c int, rho float64, service sim.Dist) float64 {
+// simulated are the waits of one line for c servers.
+func simulated(t *testing.T, c int, rho float64, service sim.Dist) *sim.Result {
 	t.Helper()
 	set, err := sim.NewSet(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	window := 60_000 / float64(c) / (1 - rho)
+	requests := 1e6
+	if rho > .9 {
+		requests = 3e6 // what is long ago still tells
+	}
+	window := requests / rho / float64(c)
 	s, err := sim.New(sim.Config{
 		Seed: 1, Servers: []sim.Server{{Slots: c}}, Clients: []sim.Client{{Picker: balance.NewRandom(set)}},
 		Rate: rho * float64(c), Service: service, Waiting: true, Warmup: 1000 * sim.Unit, Window: time.Duration(window * float64(sim.Unit)),
@@ -171,7 +186,27 @@ func simulated(t *testing.T, c int, rho float64, service sim.Dist) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.Run().Mean
+	return s.Run()
+}
+
+// TestSpread: the distribution of waits has the mean and variance that it is made
+// with, by integrating its tail from its quantiles.
+func TestSpread(t *testing.T) {
+	for _, v := range []float64{0, .25, .5, 1, 2, 8} {
+		for _, rho := range []float64{.3, .7, .95} {
+			l := capacity.Load{Rate: rho, Service: time.Second, ServiceCV2: v, ArrivalCV2: 1}
+			mean, waiting := l.Wait(1)
+			sum := 0.0
+			const steps = 4000
+			for i := range steps {
+				sum += l.Quantile(1, 1-waiting*(float64(i)+.5)/steps) / steps
+			}
+			near(t, fmt.Sprintf("mean wait of those that wait, cv^2 %v at %v", v, rho), sum, mean/waiting, .01*mean/waiting)
+			if p50, p99 := l.Quantile(1, .5), l.Quantile(1, .99); !(p50 <= p99) {
+				t.Errorf("cv^2 %v at %v: p50 %v, p99 %v", v, rho, p50, p99)
+			}
+		}
+	}
 }
 
 func ExampleLoad_Nodes() {
