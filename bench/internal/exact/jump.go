@@ -74,7 +74,7 @@ const stepKeys = 100_000
 // JumpSteps counts what a lookup does, beside the laws.
 func JumpSteps() (page.Table, error) {
 	t := page.Table{Header: []string{"buckets", "classic: steps", "law: H_n", "back: random values", "law: at most"}}
-	for _, n := range []int{10, 16, 17, 100, 1000, 10_000, 65_536, 65_537, 1 << 20} {
+	for _, n := range []int{10, 16, 17, 100, 1000, 10_000, 65_536, 65_537, 1 << 20, 1<<20 + 1} {
 		steps, values, err := jumpWork(n)
 		if err != nil {
 			return t, err

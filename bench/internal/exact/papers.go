@@ -108,7 +108,7 @@ func probe(n int, c float64) (probed, error) {
 }
 
 // admit asks a key's nodes in their order until one takes the request.
-func admit(set *bounded.Set, r *ring.Ring, h uint64) (asked, node int) {
+func admit(set *bounded.Set, r order, h uint64) (asked, node int) {
 	for want := 8; ; want *= 8 {
 		order := r.AppendReplicas(nil, h, want)
 		for k := asked; k < len(order); k++ {

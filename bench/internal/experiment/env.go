@@ -164,7 +164,7 @@ func (e *Env) check(x *Experiment) error {
 
 func allWithin[T int | float64](name string, list []T, low, high T) error {
 	for _, x := range list {
-		if !(x >= low && x <= high) {
+		if x < low || x > high || x != x { // not a number
 			return fmt.Errorf("%w: %s %v: want %v to %v", ErrParam, name, x, low, high)
 		}
 	}
