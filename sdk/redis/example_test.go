@@ -2,7 +2,9 @@ package redis_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -86,4 +88,91 @@ func ExampleNewConsistentHash() {
 	})
 	defer ring.Close()
 	// Output:
+}
+
+// At most 32 connections a node, pipelines included, none older than ten minutes or with
+// more than a million requests.
+func ExampleConfig() {
+	client, err := follow()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	rdb := shardredis.New(client, shardredis.Config{
+		Options:     &redis.Options{ClientName: "web"},
+		MaxConns:    32,
+		WarmUp:      4,
+		MaxAge:      10 * time.Minute,
+		MaxRequests: 1_000_000,
+	})
+	defer rdb.Close()
+	fmt.Println(rdb.Get(context.Background(), "user:1").Err()) // there is no shardd here
+	// Output: sdk: no topology yet; call WaitReady first
+}
+
+// A cache whose keys go over to other nodes while it is in use, and whose nodes may leave
+// and come back with what they had.
+func ExampleCache() {
+	client, err := follow()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	rdb := shardredis.New(client, shardredis.Config{})
+	defer rdb.Close()
+	cache := rdb.Cache(shardredis.CacheConfig{ReadThrough: true, Fence: true})
+	name, err := cache.Get(context.Background(), "user:1").Result()
+	switch {
+	case errors.Is(err, redis.Nil):
+		fmt.Println("a miss: ask the database, and cache.Set")
+	case err != nil:
+		fmt.Println(err) // there is no shardd here
+	default:
+		fmt.Println(name)
+	}
+	// Output: sdk: no topology yet; call WaitReady first
+}
+
+// With PassUnstamped a cache that had no fence keeps its values while it gets one.
+func ExampleCacheConfig() {
+	cfg := shardredis.CacheConfig{Fence: true, PassUnstamped: true}
+	fmt.Println(cfg.Fence, cfg.PassUnstamped, cfg.ReadThrough)
+	// Output: true true false
+}
+
+func ExampleCacheStats() {
+	client, err := follow()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	rdb := shardredis.New(client, shardredis.Config{})
+	defer rdb.Close()
+	s := rdb.Cache(shardredis.CacheConfig{ReadThrough: true}).Stats()
+	fmt.Printf("%d found at the other owner, %d of them copied\n", s.Through, s.Copied)
+	// Output: 0 found at the other owner, 0 of them copied
+}
+
+func ExampleCachePipe() {
+	client, err := follow()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	rdb := shardredis.New(client, shardredis.Config{})
+	defer rdb.Close()
+	cache := rdb.Cache(shardredis.CacheConfig{ReadThrough: true})
+	var ada *redis.StringCmd
+	err = cache.Pipelined(context.Background(), func(p *shardredis.CachePipe) error { // each node its part
+		p.Set("user:1", "Ada", time.Hour)
+		p.Set("user:2", "Grace", time.Hour)
+		ada = p.Get("user:1")
+		return nil
+	})
+	fmt.Println(err, ada.Val()) // there is no shardd here
+	// Output: sdk: no topology yet; call WaitReady first
 }

@@ -28,10 +28,12 @@
 package rueidis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -52,11 +54,28 @@ var (
 	ErrNoKey = errors.New("rueidis: the command has no key; use ForEachNode, or Node for a key or channel")
 )
 
-// Config configures a Client.
+// Config configures a Client. The zero value takes the defaults.
 type Config struct {
 	// Option is what each node's rueidis.Client is made of; InitAddress is replaced.
-	// Its ConnLifetime limits the age of connections.
 	Option rueidis.ClientOption
+	// MaxConns is the most connections to one node, at least 3: for commands, of which
+	// rueidis keeps many in flight on each, as many as Option.PipelineMultiplex says if
+	// they fit; the rest for blocking commands and dedicated connections, and as many for
+	// streams (Option.BlockingPoolSize), which wait for a free one as long as their
+	// context lets them. With RESP2, subscriptions have one more. 0 means what Option
+	// says: by default 1 to 4 for commands, and 1024 in each of the two pools.
+	MaxConns int
+	// MaxAge is the age at which a node's connections are replaced at the latest, with
+	// the next request. Each node has its own, from four fifths of MaxAge on, so that not
+	// all are opened anew at once; those of one node are. The new ones are open before
+	// the old ones get no more requests, and those are closed after what is in flight on
+	// them: for that time there are twice MaxConns. What was cached for DoCache goes with
+	// them. 0 means 30 min, below 0 never. Option.ConnLifetime does not wait like that: a
+	// command under way for a second is sent again.
+	MaxAge time.Duration
+	// MaxRequests is how many requests a node's connections serve together before they
+	// are replaced as for MaxAge. A DoMulti is one request. 0 means no limit.
+	MaxRequests int
 	// Grace is how long commands to a node that left may go on; 0 means 30 s.
 	Grace time.Duration
 }
@@ -64,31 +83,54 @@ type Config struct {
 // Client shards commands over the nodes of a topology. Make one with New, end it with
 // Close. Safe for concurrent use.
 type Client struct {
-	sdk   *sdk.Client
-	cfg   Config
-	pools *pools.Pools[rueidis.Client]
+	sdk     *sdk.Client
+	cfg     Config
+	pools   *pools.Pools[*node]
+	renewed atomic.Uint64
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	mu     sync.Mutex
+	closed bool
+	work   sync.WaitGroup
 }
 
 // New returns a client for the nodes that c follows, and connects to them in the
-// background.
+// background, with all connections for commands, so that they are open before the first.
 func New(c *sdk.Client, cfg Config) *Client {
+	cfg.MaxAge = cmp.Or(cfg.MaxAge, 30*time.Minute)
 	r := &Client{sdk: c, cfg: cfg}
-	r.pools = pools.New(c, pools.Config[rueidis.Client]{Open: r.open, Close: func(n rueidis.Client) { n.Close() }, Grace: cfg.Grace,
-		Warm: func(ctx context.Context, n rueidis.Client) error { return n.Do(ctx, n.B().Ping().Build()).Error() }})
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.pools = pools.New(c, pools.Config[*node]{Open: r.open, Close: (*node).close, Grace: cfg.Grace, Warm: r.warm})
 	return r
 }
 
-func (c *Client) open(n topology.Node) (rueidis.Client, error) {
-	if n.Addr == "" {
-		return nil, fmt.Errorf("rueidis: node %q has no address; publish one, such as 10.0.0.1:6379", n.ID)
+// background runs fn, which Close waits for.
+func (c *Client) background(fn func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.work.Go(fn)
 	}
-	o := c.cfg.Option
-	o.InitAddress, o.ForceSingleClient = []string{n.Addr}, true
-	return rueidis.NewClient(o)
 }
 
+// Stats are a client's counters.
+type Stats struct {
+	Renewed uint64 // times that a node's connections were replaced because of age or requests
+}
+
+// Stats returns the counters.
+func (c *Client) Stats() Stats { return Stats{c.renewed.Load()} }
+
 // Close closes the connections to all nodes, and leaves the sdk.Client open.
-func (c *Client) Close() { c.pools.Close() }
+func (c *Client) Close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.cancel()
+	c.pools.Close()
+	c.work.Wait()
+}
 
 // B returns rueidis' builder of commands, which is to be had from a connected node: the
 // one that the empty key goes to, or the next that answers. Keep it.
@@ -99,7 +141,9 @@ func (c *Client) B() (b rueidis.Builder, err error) {
 	}
 	err = sdk.ErrNoNodes
 	for _, n := range t.Nodes() {
-		if err = c.pools.One(n, func(_ topology.Node, r rueidis.Client) error { b = r.B(); return nil }); err == nil {
+		if err = c.pools.One(n, func(_ topology.Node, p *node) error {
+			return p.use(func(r rueidis.Client) error { b = r.B(); return nil })
+		}); err == nil {
 			return b, nil
 		}
 	}
@@ -118,7 +162,9 @@ func (c *Client) Node(key string, fn func(rueidis.Client) error) error {
 
 // ForEachNode calls fn for every node, one after another, and returns the errors joined.
 func (c *Client) ForEachNode(fn func(topology.Node, rueidis.Client) error) error {
-	return c.pools.Nodes(fn)
+	return c.pools.Nodes(func(n topology.Node, p *node) error {
+		return p.use(func(r rueidis.Client) error { return fn(n, r) })
+	})
 }
 
 func (c *Client) on(r sdk.Route, fn func(rueidis.Client) error) error {
@@ -127,7 +173,7 @@ func (c *Client) on(r sdk.Route, fn func(rueidis.Client) error) error {
 		return err
 	}
 	defer l.Done()
-	return fn(l.Value())
+	return l.Value().use(fn)
 }
 
 // args are a command's words.
@@ -194,143 +240,4 @@ func (c *Client) DoCache(ctx context.Context, cmd rueidis.Cacheable, ttl time.Du
 		return rueidis.NewErrorResult(err)
 	}
 	return resp
-}
-
-// part is what goes to one node of many commands or keys.
-type part struct {
-	route sdk.Route
-	at    []int
-}
-
-// DoMulti sends commands to their nodes, all nodes at once, and returns the results in
-// the order of the commands.
-func (c *Client) DoMulti(ctx context.Context, cmds ...rueidis.Completed) []rueidis.RedisResult {
-	out := make([]rueidis.RedisResult, len(cmds))
-	parts := c.split(len(cmds), func(i int) (sdk.Route, error) { return c.route(cmds[i].Commands()) },
-		func(i int, err error) { out[i] = rueidis.NewErrorResult(err) })
-	each(parts, func(p *part) {
-		mine := make([]rueidis.Completed, len(p.at))
-		for i, at := range p.at {
-			mine[i] = cmds[at]
-		}
-		err := c.on(p.route, func(n rueidis.Client) error {
-			for i, r := range n.DoMulti(ctx, mine...) {
-				out[p.at[i]] = r
-			}
-			return nil
-		})
-		if err != nil {
-			for _, at := range p.at {
-				out[at] = rueidis.NewErrorResult(err)
-			}
-		}
-	})
-	return out
-}
-
-// split groups 0 to n-1 by node.
-func (c *Client) split(n int, route func(int) (sdk.Route, error), failed func(int, error)) []*part {
-	var parts []*part
-	index := make(map[string]*part)
-	for i := range n {
-		r, err := route(i)
-		if err != nil {
-			failed(i, err)
-			continue
-		}
-		p := index[r.ID()]
-		if p == nil {
-			p = &part{route: r}
-			index[r.ID()] = p
-			parts = append(parts, p)
-		}
-		p.at = append(p.at, i)
-	}
-	return parts
-}
-
-// each calls fn with all parts at once and waits.
-func each(parts []*part, fn func(*part)) {
-	var all sync.WaitGroup
-	for i, p := range parts {
-		if i == len(parts)-1 {
-			fn(p)
-			break
-		}
-		all.Go(func() { fn(p) })
-	}
-	all.Wait()
-}
-
-// byNode calls fn for each node that some of the keys go to, all at once, and returns
-// the errors joined.
-func (c *Client) byNode(keys []string, fn func(n rueidis.Client, keys []string) error) error {
-	var mu sync.Mutex
-	var errs []error
-	fail := func(err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		errs = append(errs, err)
-	}
-	parts := c.split(len(keys), func(i int) (sdk.Route, error) { return c.sdk.Route(keys[i]) }, func(_ int, err error) { fail(err) })
-	if len(errs) > 0 {
-		return errs[0] // one for all
-	}
-	each(parts, func(p *part) {
-		mine := make([]string, len(p.at))
-		for i, at := range p.at {
-			mine[i] = keys[at]
-		}
-		if err := c.on(p.route, func(n rueidis.Client) error { return fn(n, mine) }); err != nil {
-			fail(err)
-		}
-	})
-	return errors.Join(errs...)
-}
-
-// MGet returns the values of the keys, by key, those included that are not there (their
-// message is nil): one MGET to each node. If nodes fail the values of the others are
-// returned with the errors joined.
-func (c *Client) MGet(ctx context.Context, keys []string) (map[string]rueidis.RedisMessage, error) {
-	var mu sync.Mutex
-	out := make(map[string]rueidis.RedisMessage, len(keys))
-	err := c.byNode(keys, func(n rueidis.Client, keys []string) error {
-		got, err := rueidis.MGet(n, ctx, keys)
-		mu.Lock()
-		defer mu.Unlock()
-		for k, m := range got {
-			out[k] = m
-		}
-		return err
-	})
-	return out, err
-}
-
-// MSet writes values by key: one MSET to each node, each atomic for itself.
-func (c *Client) MSet(ctx context.Context, values map[string]string) error {
-	keys := make([]string, 0, len(values))
-	for k := range values {
-		keys = append(keys, k)
-	}
-	return c.byNode(keys, func(n rueidis.Client, keys []string) error {
-		cmd := n.B().Mset().KeyValue()
-		for _, k := range keys {
-			cmd = cmd.KeyValue(k, values[k])
-		}
-		return n.Do(ctx, cmd.Build()).Error()
-	})
-}
-
-// Del deletes keys and returns how many there were.
-func (c *Client) Del(ctx context.Context, keys ...string) (int64, error) {
-	var mu sync.Mutex
-	var sum int64
-	err := c.byNode(keys, func(n rueidis.Client, keys []string) error {
-		k, err := n.Do(ctx, n.B().Del().Key(keys...).Build()).AsInt64()
-		mu.Lock()
-		defer mu.Unlock()
-		sum += k
-		return err
-	})
-	return sum, err
 }

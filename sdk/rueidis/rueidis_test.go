@@ -1,7 +1,6 @@
 package rueidis_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/shardd/shardd/internal/realserver"
 	"github.com/shardd/shardd/sdk"
-	"github.com/shardd/shardd/sdk/httpsource"
 	shardrueidis "github.com/shardd/shardd/sdk/rueidis"
 	"github.com/shardd/shardd/shardtest"
 	"github.com/shardd/shardd/topology"
@@ -28,9 +26,14 @@ func start(t *testing.T, n, use int) (*shardtest.Plane, []topology.Node, *shardr
 		nodes = append(nodes, topology.Node{ID: fmt.Sprint("r", i), Addr: s.Addr, Weight: 1})
 	}
 	plane := shardtest.NewFrom(t, topology.Declared{Spec: topology.Spec{Algorithm: topology.Ring, HashTag: "{}"}, Nodes: nodes[:use]})
-	c := shardrueidis.New(plane.Client(), shardrueidis.Config{})
+	return plane, nodes, newClient(t, plane, shardrueidis.Config{})
+}
+
+func newClient(t *testing.T, plane *shardtest.Plane, cfg shardrueidis.Config) *shardrueidis.Client {
+	t.Helper()
+	c := shardrueidis.New(plane.Client(), cfg)
 	t.Cleanup(c.Close)
-	return plane, nodes, c
+	return c
 }
 
 func builder(t *testing.T, c *shardrueidis.Client) rueidis.Builder {
@@ -169,23 +172,4 @@ func TestErrors(t *testing.T) {
 	if _, err := c.B(); err == nil {
 		t.Error("a node without address")
 	}
-}
-
-func Example() {
-	source, err := httpsource.New("cache", []string{"http://127.0.0.1:7420"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	client, err := sdk.New(source)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer client.Close()
-	cache := shardrueidis.New(client, shardrueidis.Config{})
-	defer cache.Close()
-	err = cache.MSet(context.Background(), map[string]string{"user:1": "Ada"}) // split by node
-	fmt.Println(err)                                                           // there is no shardd here
-	// Output: sdk: no topology yet; call WaitReady first
 }
