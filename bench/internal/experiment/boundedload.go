@@ -19,6 +19,7 @@ func boundedLoad() *Experiment {
 		Most:     mostNodes,
 		Defaults: Params{N: []int{20}, M: []int{1, 100}, C: []float64{1.1, 1.25, 1.5, 2}, Seeds: 5, Units: 40},
 		Run:      runBoundedLoad,
+		Plot:     plotBounded,
 	}
 }
 

@@ -20,6 +20,7 @@ func cacheFleet() *Experiment {
 		Most:     mostNodes,
 		Defaults: Params{N: []int{20}, Seeds: 3},
 		Run:      runCacheFleet,
+		Plot:     plotCaches,
 	}
 }
 

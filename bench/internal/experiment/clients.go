@@ -17,8 +17,9 @@ func clients() *Experiment {
 	return &Experiment{
 		Name: "clients", Page: "policies-subset.md", About: "many clients that see their own requests only, and what helps",
 		Uses:     []string{"m", "policies", "seeds", "units"},
-		Defaults: Params{M: []int{1, 100}, Seeds: 3, Units: 20000, Policies: []string{"p2c", "least"}},
+		Defaults: Params{M: []int{1, 10, 100}, Seeds: 3, Units: 20000, Policies: []string{"p2c", "least"}},
 		Run:      runClients,
+		Plot:     plotClients,
 	}
 }
 

@@ -284,8 +284,15 @@ func TestPlots(t *testing.T) {
 		{"homo", Params{N: []int{5}, Lambda: []float64{.3, .5}, Units: 100, Seeds: 1}},
 		{"stale", Params{N: []int{5}, T: []float64{0, 3}, Units: 100, Seeds: 1}},
 		{"fixed", Params{N: []int{20}, Units: 100, Seeds: 1}},
-		{"queueing", Params{}}, {"retry", Params{}},
+		{"queueing", Params{}}, {"retry", Params{}}, {"swrr", Params{}},
+		{"hetero", Params{Units: 10, Seeds: 1, Policies: []string{"p2c", "pewma"}}},
+		{"clients", Params{M: []int{1, 2}, Units: 10, Seeds: 1}},
+		{"bounded", Params{N: []int{5}, M: []int{2}, Units: 5, Seeds: 1}},
+		{"hotkeys", Params{N: []int{8}, Units: 10, Seeds: 1}},
 	} {
+		if raceDetector && c.name != "bounded" {
+			continue // where goroutines are
+		}
 		rows := play(t, c.name, Env{Params: c.p})
 		for name, p := range Find(c.name).Plot(rows) {
 			drawn++
@@ -297,8 +304,8 @@ func TestPlots(t *testing.T) {
 			}
 		}
 	}
-	if drawn != 5 {
-		t.Errorf("%d plots drawn, want 5", drawn)
+	if want := 10; !raceDetector && drawn != want {
+		t.Errorf("%d plots drawn, want %d", drawn, want)
 	}
 	if p := plotFixed(nil); p != nil {
 		t.Errorf("a plot of nothing: %v", p)

@@ -15,7 +15,8 @@ func hetero() *Experiment {
 			Tau: []float64{10, 1, 50}, Seeds: 3, Units: 50000,
 			Policies: []string{"p2c", "swrr", "pewma", "random", "rr", "jsq"},
 		},
-		Run: runHetero,
+		Run:  runHetero,
+		Plot: plotHetero,
 	}
 }
 

@@ -18,6 +18,7 @@ func hotKeys() *Experiment {
 		Most:     mostNodes,
 		Defaults: Params{N: []int{50}, M: []int{1, 20}, Seeds: 3, Units: 2000},
 		Run:      runHotKeys,
+		Plot:     plotHotKeys,
 	}
 }
 

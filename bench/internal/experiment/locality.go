@@ -106,6 +106,7 @@ func localityCurve() *Experiment {
 		Uses:     []string{"seeds"},
 		Defaults: Params{Seeds: 3},
 		Run:      runLocalityCurve,
+		Plot:     plotLocalityCurve,
 	}
 }
 

@@ -16,6 +16,7 @@ func swrr() *Experiment {
 		Name: "swrr", Page: "policies-turns.md", About: "smooth, expanded and EDF round robin: deviation from the shares over a period",
 		Defaults: Params{},
 		Run:      runSWRR,
+		Plot:     plotSWRR,
 	}
 }
 
@@ -32,7 +33,7 @@ var turnVectors = []struct {
 	{[]float64{20, 10, 5, 1}, [3]float64{.667, 8.89, 1.67}},
 }
 
-func runSWRR(context.Context, *Env) ([]Row, error) {
+func runSWRR(_ context.Context, e *Env) ([]Row, error) {
 	var rows []Row
 	for i, policy := range []string{"swrr", "wrr-expanded", "edf"} {
 		for _, v := range turnVectors {
@@ -63,7 +64,37 @@ func runSWRR(context.Context, *Env) ([]Row, error) {
 	}
 	rounded.Params[0].Value = "20:10:5:1, 1/w rounded"
 	rounded.Checks = []Check{plus("deviation", 1.444, .0005)}
-	return append(rows, worst, rounded), nil
+	drawn, err := drawnVectors(e.Seed)
+	return append(rows, worst, rounded, drawn), err
+}
+
+// drawnVectors says how often and how far smooth round robin is off by 1 or more.
+func drawnVectors(seed uint64) (Row, error) {
+	const vectors = 20_000
+	dice := sim.NewDice(seed, 0)
+	above, worst := 0, 0.0
+	for range vectors {
+		weights := make([]float64, 2+dice.Below(8))
+		period := 0
+		for i := range weights {
+			w := 1 + dice.Below(20)
+			weights[i] = float64(w)
+			period += w
+		}
+		turns, err := takeTurns("swrr", weights, period)
+		if err != nil {
+			return Row{}, err
+		}
+		d := deviation(weights, turns)
+		worst = max(worst, d)
+		if d >= 1 {
+			above++
+		}
+	}
+	row := Row{Params: []Param{{"weights", "20,000 drawn, 2 to 9 of 1 to 20"}}, Policy: "swrr"}
+	row.Set("deviation", worst)
+	row.Set("of 1 or more", float64(above))
+	return row, nil
 }
 
 // turnRow plays two periods. EDF adds up 1/w in float64, and rounding decides ties
