@@ -74,19 +74,20 @@ type admission struct {
 	lead  Leadership
 	log   hclog.Logger
 	seen  map[string]*sighting
-	told  map[string]string // complaint by node, see complain
-	held  int               // members that are lost and held as down; see MassLoss
-	tell  func(held int)    // is told when that changes
+	told  map[string]string       // complaint by node, see complain
+	held  int                     // members that are lost and held as down; see MassLoss
+	tell  func(held, waiting int) // is told when one of them changes
 	// overlay is what this leader has said of the nodes' health; nil = nothing.
 	overlay *Overlay
 	fresh   uint32 // weight of a new node that asks for none
+	waiting int    // members whose change waits until owners do not change in steps any more
 }
 
 // admit runs admission until ctx ends, the leadership is lost (ErrNotLeader) or
 // the cluster is gone (ErrNoCluster).
 func (c *Controller) admit(ctx context.Context, l Leadership) error {
 	a := &admission{c: c.c.Admission.withDefaults(), store: c.c.Store, rost: c.c.Roster, lead: l, log: c.log.Named("admission"),
-		seen: map[string]*sighting{}, told: map[string]string{}, tell: func(held int) { c.update(func(s *Status) { s.Held = held }) }}
+		seen: map[string]*sighting{}, told: map[string]string{}, tell: func(held, waiting int) { c.update(func(s *Status) { s.Held, s.Waiting = held, waiting }) }}
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -157,7 +158,7 @@ func (a *admission) look(ctx context.Context) (time.Duration, error) {
 		if s.Invalid != nil { // the controller says so
 			return admissionTick, nil
 		}
-		p := a.plan(s.Declared, roll, now)
+		p := a.plan(s.Declared, s.Head, roll, now)
 		if len(p.marks) == 0 && len(p.nodes) == 0 {
 			return min(p.due, admissionTick), nil
 		}

@@ -1,9 +1,11 @@
 package membership
 
 import (
+	"errors"
 	"slices"
 	"time"
 
+	"github.com/shardd/shardd/placement"
 	"github.com/shardd/shardd/topology"
 )
 
@@ -74,7 +76,7 @@ func (s *sighting) held(c AdmissionConfig) time.Duration {
 
 // plan says what to do about every node, as one step. A node's change that the
 // whole declared state does not bear is left out, and told.
-func (a *admission) plan(d topology.Declared, roll Roll, now time.Time) *plan {
+func (a *admission) plan(d topology.Declared, head *topology.Topology, roll Roll, now time.Time) *plan {
 	p := &plan{due: time.Hour}
 	a.fresh = d.Spec.Compat.DefaultWeight()
 	cases := a.cases(d, roll)
@@ -82,21 +84,37 @@ func (a *admission) plan(d topology.Declared, roll Roll, now time.Time) *plan {
 	for _, c := range cases {
 		a.decide(p, c, now)
 	}
-	if len(p.nodes) == 0 || bears(d, p.nodes) == nil {
+	if len(p.nodes) == 0 || bears(d, head, p.nodes) == nil {
+		a.wait(0)
 		return p
 	}
 	var kept []change
+	waiting := 0
 	for _, c := range p.nodes {
-		err := bears(d, append(slices.Clone(kept), c))
-		if err == nil {
+		err := bears(d, head, append(slices.Clone(kept), c))
+		switch {
+		case err == nil:
 			kept = append(kept, c)
 			continue
+		case errors.Is(err, placement.ErrMoving):
+			waiting++
+			a.complain(c.id, "owners change in steps; it waits until they are made, turned back or ended (shardd ramp)", nil)
+		default:
+			a.complain(c.id, "the cluster does not bear its change", err)
 		}
-		a.complain(c.id, "the cluster does not bear its change", err)
 		p.marks = slices.DeleteFunc(p.marks, func(m Mark) bool { return m.ID == c.id })
 	}
 	p.nodes = kept
+	a.wait(waiting)
 	return p
+}
+
+// wait notes how many members wait for the end of a transition.
+func (a *admission) wait(waiting int) {
+	if waiting != a.waiting {
+		a.waiting = waiting
+		a.tell(a.held, waiting)
+	}
 }
 
 // hold looks whether too many members are lost at the same time.
@@ -122,16 +140,21 @@ func (a *admission) hold(cases []aCase) {
 		a.log.Info("members are not held as down any more", "members", members)
 	}
 	a.held = lost
-	a.tell(lost)
+	a.tell(lost, a.waiting)
 }
 
-// bears says why the declared state is not valid with the changes.
-func bears(d topology.Declared, changes []change) error {
+// bears says why the declared state is not valid with the changes, or would have to
+// wait until the owners in head do not change in steps any more (placement.ErrMoving).
+func bears(d topology.Declared, head *topology.Topology, changes []change) error {
 	d.Nodes = slices.Clone(d.Nodes)
 	for _, c := range changes {
 		d.Nodes = apply(d.Nodes, c)
 	}
-	return d.Validate()
+	if err := d.Validate(); err != nil || head == nil || head.Transition() == nil {
+		return err
+	}
+	_, _, err := placement.Heading(head, d.Spec, d.Nodes)
+	return err
 }
 
 // complain tells why a node is left as it is, once until it changes.

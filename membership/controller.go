@@ -71,6 +71,9 @@ type Status struct {
 	// the same time to be let go; see AdmissionConfig.MassLoss. 0 while this
 	// process does not lead.
 	Held int
+	// Waiting is the number of members whose change of state waits until owners do
+	// not change in steps any more. 0 while this process does not lead.
+	Waiting int
 }
 
 // NewController checks the configuration; it does no I/O.
@@ -260,7 +263,7 @@ func (c *Controller) setLeading(leading bool) {
 	c.update(func(s *Status) {
 		s.Leading, s.Since = leading, c.c.Now()
 		if !leading {
-			s.Err, s.Held = nil, 0
+			s.Err, s.Held, s.Waiting = nil, 0, 0
 		}
 	})
 }

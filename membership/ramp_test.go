@@ -157,7 +157,7 @@ func TestRampAtOnce(t *testing.T) {
 		if w.want("1.3", 3).Head.Transition() != nil {
 			t.Fatal("an address in steps")
 		}
-		for _, over := range []time.Duration{-1, time.Millisecond, membership.MaxRamp + 1} {
+		for _, over := range []time.Duration{-2, time.Millisecond, membership.MaxRamp + 1} {
 			if _, err := w.store.Declare(t.Context(), ramped(over, membership.SetWeight("n01", 2))); !errors.Is(err, membership.ErrInvalid) {
 				t.Errorf("over %v: %v", over, err)
 			}
@@ -186,6 +186,114 @@ func TestRampThroughABump(t *testing.T) {
 		synctest.Wait()
 		if st := w.load(); st.Head.Transition() != nil || st.Head.Version().Epoch != 2 || st.Head.Node(1).Weight != 3 {
 			t.Fatalf("%s, %d of 16", st.Head.Version(), w.moved())
+		}
+	})
+}
+
+// Steps by hand: forth, back, more at once, by time or without; ends are the first
+// step and the last; TurnRamp declares what was before, and what was to come again.
+func TestRampByHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, declared(4))
+		_, stop := w.run(nil)
+		defer stop()
+		first := w.load().Head
+		if _, err := w.store.Declare(t.Context(), membership.StepRamp(1)); !errors.Is(err, membership.ErrConflict) {
+			t.Fatalf("a step of nothing: %v", err)
+		}
+		if _, err := w.store.Declare(t.Context(), membership.TurnRamp(true)); !errors.Is(err, membership.ErrConflict) {
+			t.Fatalf("nothing turned back: %v", err)
+		}
+		if _, err := w.store.Declare(t.Context(), membership.StepRamp(17)); !errors.Is(err, membership.ErrInvalid) {
+			t.Fatalf("17 steps: %v", err)
+		}
+		w.declare(ramped(membership.RampByHand, membership.AddNode(topology.Node{ID: "x", Weight: 2})))
+		step := func(e membership.Edit, want int) {
+			t.Helper()
+			s := w.declare(e)
+			if got := w.moved(); got != want {
+				t.Fatalf("%d of 16, want %d", got, want)
+			}
+			if now := w.load(); !now.Turning() && now.Applied != s.Generation {
+				t.Fatalf("applied %d of %d", now.Applied, s.Generation)
+			}
+		}
+		time.Sleep(time.Hour)
+		step(membership.StepRamp(1), 2)
+		step(membership.StepRamp(5), 7)
+		step(membership.StepRamp(-2), 5)
+		step(membership.StepRamp(-9), 1)
+		step(membership.StepRamp(11), 12)
+		step(membership.TurnRamp(true), 12)
+		step(membership.StepRamp(3), 9)
+		step(membership.StepRamp(-1), 10)
+		step(membership.StepRamp(-9), 15)
+		step(membership.TurnRamp(false), 15)
+		step(membership.TurnRamp(true), 15)
+		step(membership.StepRamp(15), -1)
+		st := w.load()
+		if i := st.Head.Index("x"); st.Head.Mapping() != first.Mapping() || st.Applied != st.Generation || st.Head.Node(i).State != topology.StateDraining {
+			t.Fatalf("not turned back: %+v", st.Head.Nodes())
+		}
+		w.declare(membership.ForgetNode("x"))
+		if len(w.load().Edits) != 0 {
+			t.Fatalf("%+v", w.load().Edits)
+		}
+
+		w.declare(ramped(16*time.Minute, membership.Drain("n00")))
+		time.Sleep(30 * time.Second)
+		step(membership.StepRamp(2), 3)
+		time.Sleep(59 * time.Second) // a whole step's time after the last one
+		synctest.Wait()
+		if w.moved() != 3 {
+			t.Fatalf("%d of 16", w.moved())
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if w.moved() != 4 {
+			t.Fatalf("%d of 16", w.moved())
+		}
+		step(membership.TurnRamp(true), 4)
+		time.Sleep(4 * time.Minute)
+		synctest.Wait()
+		if st := w.load(); w.moved() != -1 || st.Head.Mapping() != first.Mapping() || st.Head.Node(0).State != topology.StateActive {
+			t.Fatalf("not turned back: %d of 16, %+v", w.moved(), st.Head.Nodes())
+		}
+		w.declare(ramped(membership.RampByHand, membership.SetWeight("n01", 4)))
+		step(membership.StepRamp(16), -1)
+		if st := w.load(); st.Head.Node(1).Weight != 4 || st.Applied != st.Generation {
+			t.Fatal("not ended")
+		}
+	})
+}
+
+// While owners change in steps, members whose change moves keys wait and are
+// counted, and the changes of others go on.
+func TestRampAndMembers(t *testing.T) {
+	c := (*membership.Controller)(nil)
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleet{world: newWorld(t, declared(4))}
+		var stop func() error
+		c, stop = f.control(nil)
+		defer func() { _ = stop() }()
+		a := f.register(membership.Registration{ID: "a", Addr: "a:1"})
+		time.Sleep(3 * time.Second)
+		f.wantState("registered", "a", topology.StateActive)
+		f.declare(ramped(10*time.Minute, membership.SetWeight("n01", 3)))
+		b := f.register(membership.Registration{ID: "b", Addr: "b:1"})
+		defer b.Close()
+		f.kill(a, "a")
+		time.Sleep(10 * time.Second)
+		f.wantState("lost in a ramp", "a", topology.StateDown)
+		f.wantState("new in a ramp", "b", topology.StateJoining)
+		if got := c.Status().Waiting; got != 1 {
+			t.Errorf("%d wait", got)
+		}
+		f.declare(membership.EndRamp())
+		time.Sleep(10 * time.Second)
+		f.wantState("new, ramp ended", "b", topology.StateActive)
+		if got := c.Status().Waiting; got != 0 {
+			t.Errorf("%d wait still", got)
 		}
 	})
 }

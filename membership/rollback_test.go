@@ -257,7 +257,7 @@ func TestRollbackLaw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rapid.Check(bubbled{t}, func(rt *rapid.T) {
 			d := declared(3)
-			d.Spec = topology.Spec{Algorithm: rapid.SampledFrom([]topology.Algorithm{topology.Ring, topology.Slots, topology.Maglev, topology.Jump}).Draw(rt, "algorithm")}
+			d.Spec = rapid.SampledFrom([]topology.Spec{{Algorithm: topology.Ring, VNodes: 16}, {Algorithm: topology.Slots, SlotCount: 256}, {Algorithm: topology.Maglev, TableSize: 251}, {Algorithm: topology.Jump}}).Draw(rt, "spec")
 			s := &story{fleet: &fleet{world: newWorld(t, d)}, t: rt, running: map[string]*membership.Member{}, stops: map[string]bool{}, addrs: map[string]string{}}
 			_, stop := s.control(func(c *membership.ControllerConfig) { c.Admission.MassLoss = -1 })
 			defer func() {
@@ -266,7 +266,7 @@ func TestRollbackLaw(t *testing.T) {
 				}
 				_ = stop()
 			}()
-			for range rapid.IntRange(4, 14).Draw(rt, "steps") {
+			for range rapid.IntRange(4, 25).Draw(rt, "steps") {
 				s.step()
 			}
 			versions, err := s.store.Versions(t.Context())

@@ -47,7 +47,11 @@ func (s State) Apply(e Edit) (State, error) {
 	}
 	before := s.Declared
 	before.Nodes = slices.Clone(before.Nodes)
-	next, err := e.Apply(before)
+	apply := e.Apply
+	if e.Meanwhile != nil && s.Head != nil && s.Head.Transition() != nil {
+		apply = func(d topology.Declared) (topology.Declared, error) { return e.Meanwhile(s.Head, d) }
+	}
+	next, err := apply(before)
 	if err != nil {
 		return State{}, err
 	}
@@ -65,7 +69,7 @@ func (s State) Apply(e Edit) (State, error) {
 	}
 	s.Invalid = nil
 	s.Generation++
-	s.Edits = append(s.pending(), Note{Generation: s.Generation, By: e.By, Why: e.Why, Replace: maps.Clone(e.Replace), Ramp: e.Ramp, EndRamp: e.EndRamp, Restore: e.Restore})
+	s.Edits = append(s.pending(), Note{Generation: s.Generation, By: e.By, Why: e.Why, Replace: maps.Clone(e.Replace), Ramp: e.Ramp, EndRamp: e.EndRamp, Steps: e.Steps, Restore: e.Restore})
 	s.Edits = s.Edits[max(0, len(s.Edits)-MaxNotes):]
 	return s, nil
 }
@@ -91,8 +95,11 @@ func (e Edit) check() error {
 	if e.Apply == nil {
 		return fmt.Errorf("%w: an edit without Apply", ErrInvalid)
 	}
-	if e.Ramp != 0 && (e.Ramp < MinRamp || e.Ramp > MaxRamp) {
+	if e.Ramp != 0 && e.Ramp != RampByHand && (e.Ramp < MinRamp || e.Ramp > MaxRamp) {
 		return fmt.Errorf("%w: a ramp over %v: want %v to %v, or 0 for at once", ErrInvalid, e.Ramp, MinRamp, MaxRamp)
+	}
+	if e.Steps < -RampSteps || e.Steps > RampSteps {
+		return fmt.Errorf("%w: %d steps: want -%d to %d", ErrInvalid, e.Steps, RampSteps, RampSteps)
 	}
 	return checkNotes(e.By, e.Why)
 }

@@ -165,7 +165,7 @@ func (c *Controller) build(s *State, old *topology.Topology) (*placement.Table, 
 	if err := c.load(s); err != nil {
 		return nil, err
 	}
-	if over := rampOf(s.pending()); over > 0 {
+	if over := rampOf(s.pending()); over != 0 {
 		next, err := placement.Begin(c.prev, d, newTransition(over))
 		if err == nil {
 			return next, nil

@@ -91,6 +91,7 @@ type Note struct {
 	Replace    map[string]string `json:"replace,omitempty"` // see Edit.Replace
 	Ramp       time.Duration     `json:"ramp,omitempty"`    // see Edit.Ramp
 	EndRamp    bool              `json:"end_ramp,omitempty"`
+	Steps      int               `json:"steps,omitempty"`
 	Restore    topology.Version  `json:"restore,omitzero"` // see Edit.Restore
 }
 
@@ -119,14 +120,22 @@ type Edit struct {
 	Replace map[string]string
 	// Ramp lets the change of owners that the edit asks for be made in RampSteps
 	// steps over this time, by a transition (topology.TransitionNone): 0 = at
-	// once, else MinRamp to MaxRamp. Until it is made, edits that would change
-	// owners otherwise are refused with ErrConflict; one that asks for what was
-	// before turns it back, and EndRamp ends it at once. A change that cannot be
+	// once, RampByHand = the first at once and the others by Steps, else MinRamp to
+	// MaxRamp. Until it is made, edits that would change owners otherwise are refused
+	// with ErrConflict; one that asks for what was before turns it back (TurnRamp),
+	// and EndRamp ends it at once. A change that cannot be
 	// made in steps (of the spec, of a node that is removed while it owns keys, the
 	// first version) is made at once all the same.
 	Ramp time.Duration
 	// EndRamp makes what is left of a transition at once.
 	EndRamp bool
+	// Steps makes so many steps of the transition under way, of RampSteps: forth,
+	// to what is declared, or if negative the other way, of which the first and the
+	// last step are the ends. The next one by time comes a step's time later.
+	Steps int
+	// Meanwhile takes the place of Apply while owners change in steps; head is the
+	// newest version, whose Transition is not nil. nil = Apply.
+	Meanwhile func(head *topology.Topology, d topology.Declared) (topology.Declared, error)
 	// Restore names the version whose spec and nodes the edit declares again,
 	// so that its tables are taken again too, if it is still kept. A hint, as
 	// Replace is; zero = none. The cause says "rollback to" it, before Why.

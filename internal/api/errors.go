@@ -179,7 +179,7 @@ func FromError(err error) *Error {
 }
 
 // hintMoving is for edits that a change in steps stands in the way of.
-const hintMoving = "nothing was changed; watch the steps with shardd watch, or make what is left of them at once: shardd node weight ID WEIGHT --ramp now"
+const hintMoving = "nothing was changed; see how the steps stand with shardd ramp, make what is left of them at once with shardd ramp finish, or turn them back with shardd ramp back"
 
 var hints = map[Code]string{
 	CodeInvalid:   "nothing was changed; correct it and send it again",

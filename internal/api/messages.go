@@ -182,8 +182,9 @@ type NodeEdit struct {
 	// are its own there, absent zone and weight those of the old one.
 	By string `json:"by,omitempty"`
 	// Ramp: verbs add, weight, drain and undrain, a duration such as "5m" over
-	// which the keys change owners in steps; absent = at once. "now" makes what is
-	// left of an earlier ramp at once.
+	// which the keys change owners in steps; absent = at once. "hand" leaves the
+	// steps after the first to POST transition/step; "now" makes what is left of an
+	// earlier ramp at once.
 	Ramp string `json:"ramp,omitempty"`
 }
 
@@ -222,7 +223,10 @@ type EditResult struct {
 	Movement *placement.Report `json:"movement,omitempty"`
 	// Peak is the largest ratio of a node's share to the share that its
 	// weight asks for; 0 = nothing published, or no node owns anything.
-	Peak     float64   `json:"peak_to_mean,omitempty"`
+	Peak float64 `json:"peak_to_mean,omitempty"`
+	// Ramp is how the change of owners stands if it is made in steps; nil = it is
+	// not. While it goes back, as Ramp.Back says, Published is false until the end.
+	Ramp     *Ramp     `json:"ramp,omitempty"`
 	Warnings []Warning `json:"warnings,omitempty"`
 }
 

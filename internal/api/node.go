@@ -18,17 +18,25 @@ func (e NodeEdit) Edit(id string, verb Verb) (membership.Edit, error) {
 	case verb != VerbAdd && verb != VerbWeight && verb != VerbDrain && verb != VerbUndrain:
 		return membership.Edit{}, Errorf(CodeInvalid, "only add, weight, drain and undrain take ramp", "%s takes no field ramp", verb)
 	case e.Ramp == RampNow:
-		edit.EndRamp = true
+		if edit.EndRamp = true; verb == VerbAdd {
+			edit = e.again(id, edit)
+		}
+		return edit, nil
+	case e.Ramp == RampHand:
+		edit.Ramp = membership.RampByHand
 		return edit, nil
 	}
 	if edit.Ramp, err = time.ParseDuration(e.Ramp); err != nil || edit.Ramp < membership.MinRamp || edit.Ramp > membership.MaxRamp {
-		return membership.Edit{}, Errorf(CodeInvalid, fmt.Sprintf("give a duration from %v to %v, such as 5m, or %s for at once", membership.MinRamp, membership.MaxRamp, RampNow), "ramp %q", e.Ramp)
+		return membership.Edit{}, Errorf(CodeInvalid, fmt.Sprintf("give a duration from %v to %v, such as 5m, %s for steps by hand, or %s for at once", membership.MinRamp, membership.MaxRamp, RampHand, RampNow), "ramp %q", e.Ramp)
 	}
 	return edit, nil
 }
 
-// RampNow as NodeEdit.Ramp makes what is left of a ramp at once.
-const RampNow = "now"
+// Values of NodeEdit.Ramp besides durations.
+const (
+	RampNow  = "now"  // makes what is left of a ramp at once
+	RampHand = "hand" // leaves the steps after the first to POST transition/step
+)
 
 // atOnce is Edit without a ramp.
 func (e NodeEdit) atOnce(id string, verb Verb) (membership.Edit, error) {

@@ -56,6 +56,10 @@ func (a *app) printEdit(r api.EditResult) error {
 	if err := a.emit(r, func(w io.Writer) { editTable(w, r) }); err != nil {
 		return err
 	}
+	if !r.Published && r.Ramp != nil && r.Ramp.Back {
+		a.talk("the steps turn back; the edit is answered by the last of them: see shardd ramp")
+		return nil
+	}
 	if !r.Published {
 		return fmt.Errorf("the edit stands as generation %d, but no version answers it yet; see shardd get, and the log of the leading server", r.Generation)
 	}
@@ -71,11 +75,16 @@ func editTable(w io.Writer, r api.EditResult) {
 	if r.Movement != nil && r.From != r.Version {
 		pairs = append(pairs, "cause", r.Movement.Cause, "moved", moved(r.Movement.Summary))
 	}
+	if r.Ramp != nil {
+		pairs = append(pairs, "ramp", describeRamp(*r.Ramp))
+	}
 	facts(w, append(pairs, "peak/mean", peak(r.Peak))...)
 }
 
 func versionStep(r api.EditResult) string {
 	switch {
+	case !r.Published && r.Ramp != nil:
+		return r.Version.String()
 	case !r.Published:
 		return "not published yet; newest is " + versionText(r.Version)
 	case r.From == r.Version:

@@ -84,7 +84,7 @@ func (a *app) nodeWeightCommand() *cobra.Command {
 // rampFlag registers the flag of verbs whose change of owners can be made in
 // steps.
 func rampFlag(cmd *cobra.Command, node *api.NodeEdit) {
-	cmd.Flags().StringVar(&node.Ramp, "ramp", "", "let the keys change owners in 16 steps over this time, such as 5m; now = make what is left of a ramp at once")
+	cmd.Flags().StringVar(&node.Ramp, "ramp", "", "let the keys change owners in 16 steps over this time, such as 5m; hand = by shardd ramp step; now = make what is left of a ramp at once")
 }
 
 func parseWeight(what, text string) (uint32, error) {

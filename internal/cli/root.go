@@ -35,7 +35,7 @@ func Shardd(ctx context.Context, env Env, args []string) int {
 		Long: "shardd keeps the membership of clusters in etcd and publishes versioned topologies,\nby which clients route keys on their own. Begin with: shardd dev"}
 	root.RunE = noVerb
 	a.globalFlags(root)
-	root.AddCommand(a.serveCommand(), a.devCommand(), a.applyCommand(), a.getCommand(), a.watchCommand(), a.routeCommand(), a.nodeCommand(), a.historyCommand(), a.diffCommand(), a.explainCommand(), a.rollbackCommand(), a.freezeCommand(true), a.freezeCommand(false), a.epochCommand(), a.clusterCommand(), a.agentCommand(), a.demoCommand(), a.importCommand(), a.exportCommand())
+	root.AddCommand(a.serveCommand(), a.devCommand(), a.applyCommand(), a.getCommand(), a.watchCommand(), a.routeCommand(), a.nodeCommand(), a.rampCommand(), a.historyCommand(), a.diffCommand(), a.explainCommand(), a.rollbackCommand(), a.freezeCommand(true), a.freezeCommand(false), a.epochCommand(), a.clusterCommand(), a.agentCommand(), a.demoCommand(), a.importCommand(), a.exportCommand())
 	return a.run(ctx, root, args)
 }
 

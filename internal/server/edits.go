@@ -191,7 +191,13 @@ func (s *Server) answerEdit(w http.ResponseWriter, r *http.Request, st membershi
 	}
 	s.logger.Info("edit accepted", "cluster", answer.Cluster, "generation", st.Generation, "by", e.by, "why", e.why, "path", r.URL.Path, "method", r.Method)
 	status := http.StatusAccepted
-	if v := s.published(r.Context(), st, e.wait, &answer); v != nil {
+	switch v := s.published(r.Context(), st, e.wait, &answer); {
+	case v == nil:
+	case v.state.Applied < st.Generation: // the steps turn back, and the last one answers it
+		answer.Version, answer.Digest = v.head().Version, v.head().Digest
+		ramp := api.RampOf(v.state)
+		answer.Ramp = &ramp
+	default:
 		status = http.StatusOK
 		s.metrics.waited.Observe(time.Since(accepted).Seconds())
 		s.describe(r.Context(), v, &answer)
@@ -200,7 +206,8 @@ func (s *Server) answerEdit(w http.ResponseWriter, r *http.Request, st membershi
 	return writeJSON(w, r, status, answer)
 }
 
-// published waits for the view that contains st's generation. It returns nil,
+// published waits for the view that contains st's generation, or whose steps turn
+// back because it says so. It returns nil,
 // and a warning in answer, if there is none in time: the edit stands, so that is
 // no error.
 func (s *Server) published(ctx context.Context, st membership.State, wait time.Duration, answer *api.EditResult) *view {
@@ -214,7 +221,7 @@ func (s *Server) published(ctx context.Context, st membership.State, wait time.D
 		return nil
 	}
 	v, err := h.wait(ctx, func(v *view) bool {
-		return v.state.ID == st.ID && v.state.Applied >= st.Generation && v.state.Head != nil
+		return v.state.ID == st.ID && v.state.Head != nil && (v.state.Applied >= st.Generation || v.state.Generation >= st.Generation && v.state.Turning())
 	})
 	if err != nil {
 		answer.Warnings = append(answer.Warnings, unpublished(st.Generation, wait, h.status()))
@@ -237,6 +244,10 @@ func (s *Server) describe(ctx context.Context, v *view, answer *api.EditResult) 
 		} else {
 			answer.Warnings = append(answer.Warnings, s.unreadable("movement", answer, err))
 		}
+	}
+	if head.Transition() != nil {
+		ramp := api.RampOf(v.state)
+		answer.Ramp = &ramp
 	}
 	table, err := v.table()
 	if err != nil {

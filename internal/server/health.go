@@ -32,6 +32,9 @@ func (s *Server) getReady(w http.ResponseWriter, r *http.Request) error {
 	}
 	answer := api.Ready{Status: "ready"}
 	for _, h := range s.clusters.list() {
+		if waiting := h.status().Waiting; waiting > 0 {
+			answer.Notes = append(answer.Notes, fmt.Sprintf("cluster %s: owners change in steps, and %d members wait for the end of that; see shardd ramp", h.name, waiting))
+		}
 		if held := h.status().Held; held > 0 {
 			answer.Notes = append(answer.Notes, fmt.Sprintf("cluster %s: %d members have lost their leases together and are held as down; remove those that will not come back", h.name, held))
 		}

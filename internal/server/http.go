@@ -33,6 +33,8 @@ func (s *Server) newRoutes(metrics http.Handler) *http.ServeMux {
 		{"GET " + cluster + "/spec", "spec", s.getSpec},
 		{"PUT " + cluster + "/spec", "spec", s.putSpec},
 		{"POST " + cluster + "/nodes/{id}/{verb}", "nodes", s.postNode},
+		{"GET " + cluster + "/transition", "transition", s.getTransition},
+		{"POST " + cluster + "/transition/{verb}", "transition", s.postTransition},
 		{"POST " + cluster + "/rollback", "rollback", s.postRollback},
 		{"GET " + cluster + "/explain", "explain", s.getExplain},
 		{"DELETE " + cluster + "", "delete", s.deleteCluster},

@@ -63,6 +63,7 @@ var clusterDescs = [...]*prometheus.Desc{
 	prometheus.NewDesc("shardd_store_went_back", "1 if somebody holds a version that the store's head neither is nor descends from: nothing is published until the epoch is raised.", []string{"cluster"}, nil),
 	prometheus.NewDesc("shardd_cluster_frozen", "1 if an operator froze the cluster.", []string{"cluster"}, nil),
 	prometheus.NewDesc("shardd_cluster_members_held", "Members that have lost their leases, too many at the same time to be let go: they are held as down. 0 on servers that do not lead.", []string{"cluster"}, nil),
+	prometheus.NewDesc("shardd_cluster_members_waiting", "Members whose change of state waits until owners do not change in steps any more. 0 on servers that do not lead.", []string{"cluster"}, nil),
 	prometheus.NewDesc("shardd_cluster_publish_refused", "1 if this process leads and cannot publish the declared state; its log says why.", []string{"cluster"}, nil),
 }
 
@@ -86,7 +87,7 @@ func (c *clusterCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 		head, rule := v.head().Version, h.status()
 		for i, value := range [...]uint64{head.Epoch, head.Seq, uint64(nodes), v.state.Generation, v.state.Generation - v.state.Applied, v.line,
-			flag(rule.Leading), flag(len(v.state.Shown) > 0), flag(v.state.Frozen != nil), uint64(rule.Held), flag(rule.Err != nil)} {
+			flag(rule.Leading), flag(len(v.state.Shown) > 0), flag(v.state.Frozen != nil), uint64(rule.Held), uint64(rule.Waiting), flag(rule.Err != nil)} {
 			ch <- prometheus.MustNewConstMetric(clusterDescs[i], prometheus.GaugeValue, float64(value), h.name)
 		}
 	}
