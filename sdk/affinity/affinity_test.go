@@ -245,3 +245,20 @@ func ExamplePrefixes() {
 	fmt.Println(node, chunks)
 	// Output: gpu-2 3
 }
+
+// Who has served how much of a prompt's beginning, longest first: for a choice of
+// one's own.
+func ExampleCandidate() {
+	prefixes := affinity.NewPrefixes(affinity.PrefixConfig{})
+	prompt := []byte("You are helpful. What is a shard?")
+	prefixes.Note(affinity.Chain(nil, 0, prompt, 8), "gpu-2", 0)
+	prefixes.Note(affinity.Chain(nil, 0, prompt[:16], 8), "gpu-1", 0)
+
+	var known []affinity.Candidate = prefixes.Candidates(nil, affinity.Chain(nil, 0, prompt, 8), time.Second)
+	for _, c := range known {
+		fmt.Println(c.Node, c.Chunks, "chunks")
+	}
+	// Output:
+	// gpu-2 4 chunks
+	// gpu-1 2 chunks
+}

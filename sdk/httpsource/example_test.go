@@ -1,7 +1,11 @@
 package httpsource_test
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"net/http"
+	"time"
 
 	"github.com/shardd/shardd/sdk"
 	"github.com/shardd/shardd/sdk/httpsource"
@@ -23,4 +27,16 @@ func Example() {
 	fmt.Println(err)
 	// Output:
 	// sdk: no topology yet; call WaitReady first
+}
+
+// Servers behind TLS with certificates of one's own.
+func ExampleWithTransport() {
+	roots := x509.NewCertPool() // roots.AppendCertsFromPEM(...)
+	options := []httpsource.Option{
+		httpsource.WithTransport(&http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13}}),
+		httpsource.WithTimeout(5 * time.Second),
+	}
+	_, err := httpsource.New("cache", []string{"https://shardd-1:7420", "https://shardd-2:7420"}, options...)
+	fmt.Println(err)
+	// Output: <nil>
 }

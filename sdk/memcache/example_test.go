@@ -2,6 +2,7 @@ package memcache_test
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
 
@@ -50,4 +51,25 @@ func ExampleClient() {
 	err = cache.Set(&memcache.Item{Key: "user:1", Value: []byte("Ada")})
 	fmt.Println(err)
 	// Output: sdk: no topology yet; call WaitReady first
+}
+
+// How many connections were replaced before they grew too old, for a metric.
+func ExampleStats() {
+	source, err := httpsource.New("cache", []string{"http://127.0.0.1:7420"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client, err := sdk.New(source)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	cache := shardmemcache.New(client, shardmemcache.Config{MaxAge: 10 * time.Minute, MaxRequests: 100_000})
+	defer cache.Close()
+	var stats shardmemcache.Stats = cache.Stats()
+	fmt.Println(stats.Renewed)
+	// Output: 0
 }

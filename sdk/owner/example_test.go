@@ -24,7 +24,7 @@ func serving(plane *shardtest.Plane, key string) (*owner.Owner, func()) {
 	for _, err = o.Owns(key); err != nil; _, err = o.Owns(key) {
 		time.Sleep(time.Millisecond)
 	}
-	return o, func() { _ = o.Close(); client.Close() }
+	return o, func() { o.Close(); client.Close() }
 }
 
 // Every write carries the fence: the store refuses a smaller one than it has seen,
@@ -63,7 +63,7 @@ func ExampleNotOwnerError() {
 	_, err := o.Owns("user:2")
 	var elsewhere *owner.NotOwnerError
 	fmt.Println(errors.As(err, &elsewhere), elsewhere.Node.ID, elsewhere.Version)
-	// Output:
+	// Output: true shard-2 1.2
 }
 
 // Before handlers: they see only requests for keys that the node owns.
@@ -88,6 +88,10 @@ func ExampleGuard() {
 	var verdict owner.Verdict = guard.Judge(context.Background(), "2", "")
 	fmt.Println(verdict.Err != nil, verdict.Retry)
 	// Output:
+	// served true true
+	// 200
+	// 421
+	// true false
 }
 
 // A store of leases of your own has these methods; memlease and etcdlease have
@@ -111,4 +115,7 @@ func ExampleLease() {
 	fmt.Println(held.End(ctx))
 	fmt.Println(errors.Is(held.Renew(ctx), owner.ErrLost))
 	// Output:
+	// shard-1 1.4 <nil>
+	// <nil>
+	// true
 }

@@ -126,3 +126,13 @@ func Example() {
 	fmt.Println(stop())
 	// Output: <nil>
 }
+
+// Two clients in one program: an attribute tells them apart. Ten thousand nodes are
+// too many for a series each.
+func ExampleOption() {
+	meter := sdkmetric.NewMeterProvider().Meter("shardd")
+	options := []sdkotel.Option{sdkotel.WithAttributes(attribute.String("client", "sessions")), sdkotel.WithoutNodes()}
+	_, err := sdkotel.New(meter, options...)
+	fmt.Println(err)
+	// Output: <nil>
+}

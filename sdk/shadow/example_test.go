@@ -4,7 +4,10 @@ import (
 	"fmt"
 
 	"github.com/shardd/shardd/migrate"
+	"github.com/shardd/shardd/placement"
 	"github.com/shardd/shardd/sdk/shadow"
+	"github.com/shardd/shardd/shardtest"
+	"github.com/shardd/shardd/topology"
 	"github.com/shardd/shardd/topology/clusterfile"
 )
 
@@ -39,3 +42,43 @@ func Example() {
 	// b 924 -> 1020 in 708 out 612
 	// c 966 -> 966 in 657 out 657
 }
+
+// The program goes on by what it has, and its requests are shown to the mapping
+// that it is to get.
+func ExampleClient() {
+	plane := shardtest.New(exampleTB{}, "a", "b", "c")
+	today := plane.Client()
+	defer today.Close()
+	from := plane.Topology()
+	to := plane.Add(topology.Node{ID: "d", Weight: 1})
+	before, err := placement.New(from)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	after, err := placement.New(to)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	var moves []shadow.Move
+	var log shadow.Option = shadow.WithMoves(func(m shadow.Move) { moves = append(moves, m) })
+	var client *shadow.Client = shadow.Wrap(today, shadow.New(before, after, log))
+	for k := range 100 {
+		if _, err := client.Route(fmt.Sprint("user:", k)); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	f := client.Shadow().Figures()
+	fmt.Println(f.Requests, "requests,", f.Moved, "would move; the first:", moves[0].Key, "from", moves[0].From, "to", moves[0].To)
+	// Output: 100 requests, 33 would move; the first: user:2 from a to d
+}
+
+// exampleTB stands for *testing.T, which examples do not have.
+type exampleTB struct{}
+
+func (exampleTB) Helper()                   {}
+func (exampleTB) Cleanup(func())            {}
+func (exampleTB) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
