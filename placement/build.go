@@ -49,6 +49,7 @@ func buildPlain(prev *Table, t *topology.Topology) (*Table, error) {
 		return nil, fmt.Errorf("%w: nobody owns an entry, though %d nodes have weight", ErrTable, table.owners)
 	}
 	table.setZones()
+	table.markDowns()
 	table.digest = table.mappingDigest()
 	return table, nil
 }

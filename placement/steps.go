@@ -287,8 +287,11 @@ func Settle(prev *Table, d topology.Draft) (*Table, error) {
 		if side == prev.steps.before {
 			from, v, turned = prev.steps.after, x.Back, !turned
 		}
-		if turned || healthChanges(prev.topo, d) {
+		if turned {
 			v = d.Version
+		}
+		if healthChanges(prev.topo, d) { // on the other side, too, and in other ways there
+			from, v = nil, d.Version
 		}
 		if err := record(from, &d, v); err != nil {
 			return nil, err

@@ -52,7 +52,8 @@ type Table struct {
 	zoning   zoning
 	relaxed  bool
 	digest   topology.Digest
-	past     *past // for OwnedSince
+	past     *past  // for OwnedSince
+	downs    []bool // owners that are published as down; nil if none is
 }
 
 // New builds the mapping of t, which must be Complete (topology.ErrMissingObject

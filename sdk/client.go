@@ -33,7 +33,8 @@ type Client struct {
 	ready  chan struct{}      // closed with the first topology
 	closed chan struct{}      // closed by Close
 
-	taking sync.Mutex // held while an offered topology is looked at
+	taking  sync.Mutex  // held while an offered topology is looked at
+	tenures atomic.Bool // tables come with what OwnedSince looks at
 
 	mu     sync.Mutex // guards what follows, and the order of writes to snap
 	pinned topology.ClusterID
@@ -234,6 +235,9 @@ func (c *Client) consider(t *topology.Topology, savedAt time.Time) error {
 	}
 	if err != nil {
 		return c.refuse(held, t, err)
+	}
+	if c.tenures.Load() {
+		table.PrepareOwnedSince()
 	}
 	if err := c.install(newSnapshot(table), savedAt); err != nil {
 		return err

@@ -75,17 +75,26 @@ func TestOwnedSinceFencesStaleCaches(t *testing.T) {
 			if again, _ := use(c); again != 300 || algorithm != topology.Jump && hits < 150 {
 				t.Fatalf("%d hits after the return, then %d", hits, again)
 			}
-			// A node that only stands in holds nothing that can be told to be new.
+			// What stands in for a node that is down does so since it went down; what stands
+			// in by this client's word alone has nothing that can be told to be new.
 			four[0].State = topology.StateDown
-			mustGive(t, f, l.record(spec, four...))
+			c.PrepareOwnedSince()
+			down := l.record(spec, four...)
+			mustGive(t, f, down)
 			for i := range 300 {
-				if r, _ := c.Route(fmt.Sprint(i)); r.Detour() != r.OwnedSince().IsZero() {
-					t.Fatalf("a detour is %v, since %s", r.Detour(), r.OwnedSince())
+				if r, _ := c.Route(fmt.Sprint(i)); r.Detour() && r.OwnedSince() != down.Version() || r.FirstSince() != r.OwnedSince() {
+					t.Fatalf("a detour since %s, as the first since %s", r.OwnedSince(), r.FirstSince())
+				}
+			}
+			c.SetHealth("node-001", false)
+			for i := range 300 {
+				if r, _ := c.Route(fmt.Sprint(i)); r.Owner().ID != "node-000" && (r.Owner().ID == "node-001") != r.OwnedSince().IsZero() {
+					t.Fatalf("a detour of %s since %s", r.Owner().ID, r.OwnedSince())
 				}
 			}
 		})
 	}
-	if (sdk.Route{}).OwnedSince() != (topology.Version{}) {
+	if (sdk.Route{}).OwnedSince() != (topology.Version{}) || (sdk.Route{}).FirstSince() != (topology.Version{}) {
 		t.Fatal("the zero route is somebody's")
 	}
 }

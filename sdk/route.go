@@ -95,19 +95,25 @@ func (r Route) Other() (n topology.Node, ok bool) {
 	return t.Topology().Node(i), true
 }
 
-// OwnedSince returns the version since which the node has held the key without a
-// gap: a value that it stored for the key under an earlier one may have been
-// overwritten or deleted elsewhere while the key was not its own. Store it with
-// each value, and take what carries an earlier version for a miss.
+// OwnedSince returns the version since which the node has served the key without a
+// gap, as one of as many nodes as the spec has replicas: a value that it stored for
+// the key under an earlier one may have been overwritten or deleted elsewhere while
+// the key was not its own. Store it with each value, and take what carries an earlier
+// version for a miss. Who writes a key to one node only goes by FirstSince.
 //
-// What is not known exactly counts as later, never as earlier; see
-// placement.Table.OwnedSince. The zero version means that the node does not hold
-// the key (a Detour): nothing that it has for the key can be told to be new. It
-// knows of ownership, not of health: a value written on a detour, or while the
-// node was gone round, is told by nothing here.
+// A node that is published as down serves nothing: when it is up again its tenure
+// begins anew, and what stands in for it has one meanwhile. What is not known exactly
+// counts as later, never as earlier; see placement.Table.OwnedSince. The zero version
+// means that by what is published requests for the key do not go to the node: nothing
+// that it has can be told to be new. So it is where a client goes round a node for its
+// health (Client.Overlay) or its load (Client.Acquire), which others need not do and
+// no version tells: the node that is gone round misses what is written meanwhile, and
+// nothing tells it apart. Who needs the fence writes and deletes by Route, and lets
+// keys with the zero version wait, or fail (memcache.ErrDetour), until the node is up or
+// published as down.
 //
 // The first call on a version makes an index, which costs what building its table
-// does; later ones cost a few lookups.
+// does, unless Client.PrepareOwnedSince had it made; later ones cost a few lookups.
 func (r Route) OwnedSince() topology.Version {
 	if r.rec == nil {
 		return topology.Version{}
@@ -115,14 +121,23 @@ func (r Route) OwnedSince() topology.Version {
 	return r.rec.snap.table.OwnedSince(r.hash, int(r.rec.index))
 }
 
-// OtherSince is OwnedSince of the node that Other names: what that node stored for the
-// key under an earlier version is from an earlier time as its owner, and may have been
-// overwritten elsewhere since. Zero where the key has one owner.
-func (r Route) OtherSince() topology.Version {
+// FirstSince is OwnedSince for who writes a key to the first of its nodes only, the
+// one that Client.Route returns: the version since which that has been this node.
+func (r Route) FirstSince() topology.Version {
 	if r.rec == nil {
 		return topology.Version{}
 	}
-	return r.rec.snap.table.OtherSince(r.hash)
+	return r.rec.snap.table.FirstSince(r.hash, int(r.rec.index))
+}
+
+// PrepareOwnedSince has what Route.OwnedSince and FirstSince look at made for the
+// version held, before it returns, and from now on for each version before lookups go
+// by it: no request waits for it. It costs about one more table build a version.
+func (c *Client) PrepareOwnedSince() {
+	c.tenures.Store(true)
+	if t := c.snap.Load().table; t != nil {
+		t.PrepareOwnedSince()
+	}
 }
 
 // Replicas appends the nodes that hold the key to dst: as many distinct nodes

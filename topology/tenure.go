@@ -5,30 +5,52 @@ import (
 	"strings"
 )
 
-// MaxTenures is the largest number of nodes that a Tenure remembers.
-const MaxTenures = 256
+// Limits of a Tenure.
+const (
+	// MaxTenures is the largest number of nodes that it remembers.
+	MaxTenures = 256
+	// MaxWeightSteps is the largest number of weights that it remembers of a node.
+	MaxWeightSteps = 6
+)
 
-// Tenure says since when nodes own what they own, as far as the nodes tell:
-// whose owner weight changed, and when. With it a client can tell whether the
-// owner of a key had it all the time, or lost it in between (a node that left and
-// came back holds what was written before, and missed what was written since). It
-// decides no owner, and is no part of the mapping digest. Maglev and slots have an
-// object of KindSince beside it, which tells it of each entry.
+// Tenure says since when nodes serve what they serve, as far as the nodes tell:
+// whose weight changed, and when. A node serves by its owner weight, and by none
+// while it is down: requests then go round it, and it misses what they write. With
+// it a client can tell whether the server of a key had it all the time, or lost it
+// in between (a node that left and came back holds what was written before, and
+// missed what was written since). It decides no owner, and is no part of the mapping
+// digest. Maglev, slots and jump have an object of KindSince beside it, which tells
+// it of each entry.
 type Tenure struct {
 	// Floor is the version that the record reaches back to: what is not in it
 	// has been so since Floor at least.
 	Floor Version `json:"floor"`
-	// Nodes are those whose owner weight changed after Floor, ascending by id,
+	// Nodes are those whose weight changed after Floor, ascending by id,
 	// at most MaxTenures. They need not be in the topology any more.
 	Nodes []NodeTenure `json:"nodes,omitempty"`
+	// Moved is the version at which keys last changed their nodes otherwise than
+	// the weights tell: by zones, by earlier tables, by a foreign mapping in which a
+	// node that comes or goes moves the keys of others; zero = not since Floor.
+	Moved Version `json:"moved,omitzero"`
 }
 
 // NodeTenure is what a Tenure remembers of one node.
 type NodeTenure struct {
 	ID     string  `json:"id"`
-	Peak   uint32  `json:"peak"`   // its largest owner weight since Floor
-	Gained Version `json:"gained"` // when it rose last: it joined, came back or grew; zero = not since Floor
-	Lost   Version `json:"lost"`   // when it fell last: it left, drained or shrank; zero = not since Floor
+	Peak   uint32  `json:"peak"`   // its largest weight since Floor
+	Gained Version `json:"gained"` // when it rose last: it joined, came back, came up or grew; zero = not since Floor
+	Lost   Version `json:"lost"`   // when it fell last: it left, drained, went down or shrank; zero = not since Floor
+	// Least and Steps tell of a node under ring that grew or shrank: its weights, each
+	// from a version on, ascending, at most MaxWeightSteps; before the first its weight
+	// was somewhere from Least to Peak. No Steps = all there is to tell is above.
+	Least uint32       `json:"least,omitempty"`
+	Steps []WeightStep `json:"steps,omitempty"`
+}
+
+// WeightStep is a weight from a version on.
+type WeightStep struct {
+	Since  Version `json:"since"`
+	Weight uint32  `json:"weight"`
 }
 
 // Node returns what is remembered of a node, zero if nothing is.
@@ -49,6 +71,9 @@ func (r *Tenure) clone() *Tenure {
 	}
 	c := *r
 	c.Nodes = slices.Clone(r.Nodes)
+	for i, n := range c.Nodes {
+		c.Nodes[i].Steps = slices.Clone(n.Steps)
+	}
 	return &c
 }
 
@@ -62,20 +87,43 @@ func (r *Tenure) validate(path string) error {
 	if len(r.Nodes) > MaxTenures {
 		return fieldErr(path+".nodes", "%d nodes are more than %d", len(r.Nodes), MaxTenures)
 	}
+	if half(r.Moved) {
+		return fieldErr(path+".moved", "version %s: epoch and seq count from 1", r.Moved)
+	}
 	for i, n := range r.Nodes {
-		if err := ValidateNodeID(n.ID); err != nil {
-			return &FieldError{Path: path + ".nodes", Err: err}
-		}
 		if i > 0 && r.Nodes[i-1].ID >= n.ID {
 			return fieldErr(path+".nodes", "node %q is not after %q", n.ID, r.Nodes[i-1].ID)
 		}
-		if n.Peak > MaxWeight {
-			return fieldErr(path+".nodes", "node %q: weight %d is more than %d", n.ID, n.Peak, MaxWeight)
+		if err := n.validate(path + ".nodes"); err != nil {
+			return err
 		}
-		for _, v := range []Version{n.Gained, n.Lost} {
-			if (v.Epoch == 0) != (v.Seq == 0) {
-				return fieldErr(path+".nodes", "node %q: version %s: epoch and seq count from 1", n.ID, v)
-			}
+	}
+	return nil
+}
+
+// half reports whether one number of a version is there and the other is not.
+func half(v Version) bool { return (v.Epoch == 0) != (v.Seq == 0) }
+
+func (n NodeTenure) validate(path string) error {
+	if err := ValidateNodeID(n.ID); err != nil {
+		return &FieldError{Path: path, Err: err}
+	}
+	for _, v := range []Version{n.Gained, n.Lost} {
+		if half(v) {
+			return fieldErr(path, "node %q: version %s: epoch and seq count from 1", n.ID, v)
+		}
+	}
+	switch {
+	case n.Peak > MaxWeight:
+		return fieldErr(path, "node %q: weight %d is more than %d", n.ID, n.Peak, MaxWeight)
+	case len(n.Steps) > MaxWeightSteps:
+		return fieldErr(path, "node %q: %d weights are more than %d", n.ID, len(n.Steps), MaxWeightSteps)
+	case len(n.Steps) == 0 && n.Least != 0 || n.Least > n.Peak:
+		return fieldErr(path, "node %q: weight %d is no lower end of its weights, which reach to %d", n.ID, n.Least, n.Peak)
+	}
+	for i, s := range n.Steps {
+		if s.Since.Epoch == 0 || s.Since.Seq == 0 || s.Weight > n.Peak || i > 0 && s.Since.Compare(n.Steps[i-1].Since) <= 0 {
+			return fieldErr(path, "node %q: weight %d since %s: versions ascend, and no weight is above %d", n.ID, s.Weight, s.Since, n.Peak)
 		}
 	}
 	return nil
@@ -89,6 +137,8 @@ func (t *Topology) Tenure() *Tenure { return t.d.Tenure }
 const (
 	tagTenureFloor = 1 + iota
 	tagTenureNodes
+	tagTenureMoved
+	tagTenureSteps
 )
 
 func (w *writer) version(v Version) {
@@ -124,28 +174,81 @@ func encodeTenure(r *Tenure) []byte {
 		}
 		w.bytesField(tagTenureNodes, nodes.b)
 	}
+	w.versionField(tagTenureMoved, r.Moved)
+	w.bytesField(tagTenureSteps, encodeSteps(r.Nodes))
 	return w.b
+}
+
+// encodeSteps returns nothing if no node has any.
+func encodeSteps(nodes []NodeTenure) []byte {
+	var w writer
+	var n uint64
+	for i, node := range nodes {
+		if len(node.Steps) == 0 {
+			continue
+		}
+		n++
+		w.uvarint(uint64(i))
+		w.uvarint(uint64(node.Least))
+		w.uvarint(uint64(len(node.Steps)))
+		for _, s := range node.Steps {
+			w.version(s.Since)
+			w.uvarint(uint64(s.Weight))
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	var all writer
+	all.uvarint(n)
+	return append(all.b, w.b...)
+}
+
+func (r *reader) steps(t *Tenure) {
+	last := -1
+	for range r.count(6) {
+		i := int(r.uint(MaxTenures, "position of a tenure"))
+		if r.err != nil || i >= len(t.Nodes) || i <= last {
+			r.fail("weights of tenure %d of %d after %d", i, len(t.Nodes), last)
+			return
+		}
+		last = i
+		n := &t.Nodes[i]
+		n.Least = uint32(r.uint(MaxWeight, "weight"))
+		n.Steps = make([]WeightStep, r.count(3))
+		for k := range n.Steps {
+			n.Steps[k] = WeightStep{r.version(), uint32(r.uint(MaxWeight, "weight"))}
+		}
+		if len(n.Steps) == 0 {
+			r.fail("tenure %d has no weights", i)
+		}
+	}
 }
 
 func decodeTenure(r *reader) *Tenure {
 	t := new(Tenure)
-	r.fields("tenure", []uint64{tagTenureFloor, tagTenureNodes}, func(tag uint64, p *reader) {
+	r.fields("tenure", []uint64{tagTenureFloor, tagTenureNodes, tagTenureMoved, tagTenureSteps}, func(tag uint64, p *reader) {
 		switch tag {
 		case tagTenureFloor:
 			t.Floor = p.version()
 		case tagTenureNodes:
 			t.Nodes = make([]NodeTenure, p.count(7))
 			for i := range t.Nodes {
-				t.Nodes[i] = NodeTenure{p.str(), uint32(p.uint(MaxWeight, "weight")), p.version(), p.version()}
+				t.Nodes[i] = NodeTenure{ID: p.str(), Peak: uint32(p.uint(MaxWeight, "weight")), Gained: p.version(), Lost: p.version()}
 			}
+		case tagTenureMoved:
+			t.Moved = p.version()
+		case tagTenureSteps:
+			p.steps(t)
 		}
 	})
 	return t
 }
 
 // NewSince makes the object of KindSince for a table of so many rows: since[i] is
-// the version since which the owner of entry i, rows one after another, has owned
-// it without a gap; the zero version stands for an entry without an owner.
+// the version at which entry i, rows one after another, last changed its server:
+// since then its owner has served it without a gap, or is down, or nobody owns it.
+// The zero version stands for an entry that nobody owned since the floor.
 // O(len(since) log versions).
 func NewSince(rows int, since []Version) (*Object, error) {
 	var names []string

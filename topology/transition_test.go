@@ -20,7 +20,7 @@ func movingDraft() Draft {
 		Before: []NodeWeight{{"cache-c", 0}, {"cache-a", 3}},
 		Tenure: &Tenure{Floor: Version{1, 9}, Nodes: []NodeTenure{{ID: "cache-a", Peak: 3, Gained: Version{1, 12}}}}, Up: Version{2, 44},
 		Tables: []*Object{d.Objects[0], mustObject(KindSlots, 1, []string{"cache-a", "cache-b"}, []uint16{0, 0, 0, 0, 0, 1, 0, 1})}}
-	d.Tenure = &Tenure{Floor: Version{1, 9}, Nodes: []NodeTenure{{"cache-a", 3, Version{1, 12}, Version{2, 44}}, {"gone", 1, Version{}, Version{2, 7}}}}
+	d.Tenure = &Tenure{Floor: Version{1, 9}, Nodes: []NodeTenure{{ID: "cache-a", Peak: 3, Gained: Version{1, 12}, Lost: Version{2, 44}}, {ID: "gone", Peak: 1, Lost: Version{2, 7}}}}
 	return d
 }
 
@@ -102,6 +102,14 @@ func TestTransitionRefused(t *testing.T) {
 	f("tenures", func(d *Draft) { d.Tenure.Nodes[1].ID = "a" }, "tenure.nodes", nil)
 	f("peak", func(d *Draft) { d.Tenure.Nodes[1].Peak = MaxWeight + 1 }, "tenure.nodes", nil)
 	f("half a version", func(d *Draft) { d.Tenure.Nodes[1].Gained = Version{1, 0} }, "tenure.nodes", nil)
+	f("half a version moved", func(d *Draft) { d.Tenure.Moved = Version{0, 1} }, "tenure.moved", nil)
+	step := func(at, w uint32) WeightStep { return WeightStep{Version{1, uint64(at)}, w} }
+	f("a least weight alone", func(d *Draft) { d.Tenure.Nodes[0].Least = 1 }, "tenure.nodes", nil)
+	f("a least weight above", func(d *Draft) { d.Tenure.Nodes[0].Least, d.Tenure.Nodes[0].Steps = 4, []WeightStep{step(3, 1)} }, "tenure.nodes", nil)
+	f("a weight above the peak", func(d *Draft) { d.Tenure.Nodes[0].Steps = []WeightStep{step(3, 4)} }, "tenure.nodes", nil)
+	f("weights in no order", func(d *Draft) { d.Tenure.Nodes[0].Steps = []WeightStep{step(3, 1), step(3, 2)} }, "tenure.nodes", nil)
+	f("half a version of a weight", func(d *Draft) { d.Tenure.Nodes[0].Steps = []WeightStep{step(0, 1)} }, "tenure.nodes", nil)
+	f("many weights", func(d *Draft) { d.Tenure.Nodes[0].Steps = make([]WeightStep, MaxWeightSteps+1) }, "tenure.nodes", nil)
 	f("many", func(d *Draft) { d.Tenure.Nodes = make([]NodeTenure, MaxTenures+1) }, "tenure.nodes", nil)
 	f("tenure before", func(d *Draft) { d.Transition.Tenure.Floor = Version{} }, "transition.tenure.floor", nil)
 	f("half a version up", func(d *Draft) { d.Transition.Up = Version{1, 0} }, "transition", nil)
@@ -190,7 +198,7 @@ func TestSince(t *testing.T) {
 		t.Errorf("another kind: %v", err)
 	}
 	var none *Tenure
-	if none.Node("x") != (NodeTenure{}) || mustTopology(movingDraft()).Tenure().Node("gone").Lost != (Version{2, 7}) {
+	if none.Node("x").ID != "" || mustTopology(movingDraft()).Tenure().Node("gone").Lost != (Version{2, 7}) {
 		t.Error("nodes of a tenure")
 	}
 }

@@ -47,7 +47,8 @@ def fixeds(r): return [r.fixed() for _ in range(r.left() // 8)]
 def weight(r): return r.text(), r.number()
 def version(r): return r.number(), r.number()
 def tenure(r): return r.text(), r.number(), version(r), version(r)
-TENURE = {1: version, 2: lambda r: r.list(tenure)}
+def weights(r): return r.number(), r.number(), r.list(lambda r: (version(r), r.number()))
+TENURE = {1: version, 2: lambda r: r.list(tenure), 3: version, 4: lambda r: r.list(weights)}
 TRANSITION = {1: R.fixed, 2: R.rest, 3: fixeds, 4: R.number, 5: lambda r: r.list(weight), 6: lambda r: r.list(reference), 7: lambda r: r.record(TENURE), 8: version, 9: version}
 CAUSE = {1: R.rest, 2: R.rest, 3: R.rest, 4: R.fixed}
 TOPOLOGY = {1: R.rest, 2: R.digest, 3: R.fixed, 4: R.number, 5: R.number, 6: R.digest, 7: lambda r: r.record(SPEC), 8: lambda r: r.list(node),

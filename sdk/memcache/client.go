@@ -46,11 +46,13 @@ type Config struct {
 	// steps (sdk.Route.Other); what is written or deleted is deleted there first.
 	// Every client of the cluster has to do so. A value is not copied over.
 	ReadThrough bool
-	// Fence stores with each value since when its node had owned the key
-	// (sdk.Route.OwnedSince), and takes what is older for a miss: a node that left
-	// and came back cannot serve what it missed. Every client of the cluster has to do
-	// so: values have some bytes before them, and those without are misses. Prepend,
-	// Increment and Decrement are refused with ErrFenced.
+	// Fence stores with each value since when its node had served the key
+	// (sdk.Route.FirstSince), and takes what is older for a miss: a node that left
+	// and came back, or was published as down, cannot serve what it missed. Every client
+	// of the cluster has to do so: values have some bytes before them, and those without
+	// are misses. Prepend, Increment and Decrement are refused with ErrFenced. While a
+	// node is gone round for its health alone, which no version tells, its keys are
+	// misses, and what writes or deletes them fails with ErrDetour.
 	Fence bool
 	// Dial opens connections; nil means net.Dialer. For TLS.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -104,10 +106,14 @@ func (n *node) close() {
 	}
 }
 
-// New returns a client for the nodes that c follows. It waits for nothing; it
+// New returns a client for the nodes that c follows. It waits for nothing, save that
+// with Fence it makes the index of the version held (sdk.Client.PrepareOwnedSince); it
 // opens connections in the background, to be ready for the first requests.
 func New(c *sdk.Client, cfg Config) *Client {
 	m := &Client{sdk: c, cfg: cfg.withDefaults()}
+	if m.cfg.Fence {
+		c.PrepareOwnedSince()
+	}
 	p := pools.Config[*node]{Open: m.open, Close: (*node).close, WarmTimeout: m.cfg.Timeout, Grace: m.cfg.Grace}
 	if m.cfg.WarmUp > 0 {
 		p.Warm = m.warm
@@ -250,6 +256,9 @@ func (c *Client) at(key string, fn func(*memcache.Client) error) error {
 	r, err := c.sdk.Route(key)
 	if err != nil {
 		return noServers(err)
+	}
+	if err := c.fenced(r); err != nil {
+		return err
 	}
 	return c.on(r, fn)
 }

@@ -25,6 +25,9 @@ func (c *Client) get(key string, fn func(*memcache.Client) (*memcache.Item, erro
 	if err != nil {
 		return nil, noServers(err)
 	}
+	if c.fenced(r) != nil {
+		return nil, memcache.ErrCacheMiss
+	}
 	err = c.on(r, func(mc *memcache.Client) error {
 		item, err = fn(mc)
 		return err
@@ -157,6 +160,9 @@ func (c *Client) write(item *memcache.Item, fn func(*memcache.Client, *memcache.
 	if err != nil {
 		return noServers(err)
 	}
+	if err := c.fenced(r); err != nil {
+		return err
+	}
 	if err := c.supersede(r, item.Key); err != nil {
 		return err
 	}
@@ -206,6 +212,9 @@ func (c *Client) Delete(key string) error {
 	r, err := c.sdk.Route(key)
 	if err != nil {
 		return noServers(err)
+	}
+	if err := c.fenced(r); err != nil {
+		return err
 	}
 	if err := c.supersede(r, key); err != nil {
 		return err

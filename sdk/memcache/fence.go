@@ -14,6 +14,12 @@ import (
 // the stamp that stands before each value.
 var ErrFenced = errors.New("memcache: not with Fence; it would touch the stamp before the value")
 
+// ErrDetour says that the key's node is gone round for its health and not published as
+// down. With Config.Fence nothing is written or deleted meanwhile: the node would not
+// know of it when it is back, and no version would tell. Try again: either the node is
+// up again, or the next version has it down.
+var ErrDetour = errors.New("memcache: the key's node is gone round for its health; with Fence its keys wait until it is up, or published as down")
+
 // A stamp is the version since which the node owned the key when the value was written:
 // stampMark, then epoch and seq as unsigned varints (encoding/binary).
 const stampMark = 0xf5
@@ -23,7 +29,7 @@ func (c *Client) stamped(r sdk.Route, item *memcache.Item) *memcache.Item {
 	if !c.cfg.Fence {
 		return item
 	}
-	since := r.OwnedSince()
+	since := r.FirstSince()
 	b := make([]byte, 1, 1+2*binary.MaxVarintLen64+len(item.Value))
 	b[0] = stampMark
 	b = binary.AppendUvarint(b, since.Epoch)
@@ -49,6 +55,14 @@ func unstamp(b []byte) (since topology.Version, value []byte, ok bool) {
 	return since, b, true
 }
 
+// fenced is ErrDetour where the fence cannot tell what the node has.
+func (c *Client) fenced(r sdk.Route) error {
+	if c.cfg.Fence && r.FirstSince().IsZero() {
+		return ErrDetour
+	}
+	return nil
+}
+
 // fresh takes the stamp off an item that was read on the route's node. It returns false
 // for one that the node may hold from an earlier time at which it owned the key: the key
 // may have been written or deleted elsewhere since.
@@ -57,7 +71,7 @@ func (c *Client) fresh(r sdk.Route, item *memcache.Item) bool {
 		return true
 	}
 	since, value, ok := unstamp(item.Value)
-	now := r.OwnedSince()
+	now := r.FirstSince()
 	if !ok || now.IsZero() || since.Compare(now) < 0 {
 		return false
 	}

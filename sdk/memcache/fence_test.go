@@ -8,6 +8,7 @@ import (
 	"github.com/bradfitz/gomemcache/memcache"
 
 	shardmemcache "github.com/shardd/shardd/sdk/memcache"
+	"github.com/shardd/shardd/shardtest"
 	"github.com/shardd/shardd/topology"
 )
 
@@ -70,6 +71,110 @@ func TestFence(t *testing.T) {
 	for _, err := range []error{up, down, fenced.Prepend(it)} {
 		if !errors.Is(err, shardmemcache.ErrFenced) {
 			t.Errorf("%v", err)
+		}
+	}
+}
+
+// TestFenceAroundDown: what a node that is published as down misses, it does not serve
+// when it is up again; what stands in for it serves what it stored while it does so,
+// and nothing of an earlier time.
+func TestFenceAroundDown(t *testing.T) {
+	f := start(t, 3, 3)
+	c, plain := newClient(t, f, shardmemcache.Config{Fence: true}), newClient(t, f, shardmemcache.Config{})
+	var keys []string // of m2
+	for i := range 100 {
+		if key := fmt.Sprint("user:", i); f.plane.Owner(key) == "m2" {
+			keys = append(keys, key)
+			must(t, c.Set(&memcache.Item{Key: key, Value: []byte("first")}))
+		}
+	}
+	check := func(what, want string) {
+		t.Helper()
+		all, err := c.GetMulti(keys)
+		must(t, err)
+		for _, key := range keys {
+			it, err := c.Get(key)
+			if want == "" && (!errors.Is(err, memcache.ErrCacheMiss) || all[key] != nil) {
+				t.Fatalf("%s: %s: %v, %v", what, key, it, err)
+			}
+			if want != "" && (err != nil || string(it.Value) != want || all[key] == nil) {
+				t.Fatalf("%s: %s: %v, %v", what, key, it, err)
+			}
+		}
+	}
+	set := func(value string) {
+		t.Helper()
+		for _, key := range keys {
+			must(t, c.Set(&memcache.Item{Key: key, Value: []byte(value)}))
+		}
+		check("just set", value)
+	}
+	for _, value := range []string{"second", "third"} {
+		f.plane.SetState("m2", topology.StateDown)
+		check("down", "")
+		set(value + ", standing in")
+		f.plane.SetState("m2", topology.StateActive)
+		if raw, err := plain.Get(keys[0]); err != nil || len(raw.Value) < 5 {
+			t.Fatalf("m2 has nothing that could be served: %v", err)
+		}
+		check("up again", "")
+		set(value)
+	}
+}
+
+// TestFenceAroundHealth: what one client goes round for its health, no version tells.
+// Its keys wait.
+func TestFenceAroundHealth(t *testing.T) {
+	f := start(t, 3, 3)
+	client := f.plane.Client()
+	c := shardmemcache.New(client, shardmemcache.Config{Fence: true})
+	t.Cleanup(func() { c.Close() })
+	other := newClient(t, f, shardmemcache.Config{Fence: true})
+	item := &memcache.Item{Key: "k", Value: []byte("v")}
+	must(t, c.Set(item))
+	home := f.plane.Owner("k")
+	client.SetHealth(home, false)
+	if all, err := c.GetMulti([]string{"k"}); err != nil || len(all) > 0 {
+		t.Errorf("served by another: %v, %v", all, err)
+	}
+	if _, err := c.Get("k"); !errors.Is(err, memcache.ErrCacheMiss) {
+		t.Errorf("get: %v", err)
+	}
+	for _, err := range []error{c.Set(item), c.Add(item), c.Replace(item), c.CompareAndSwap(item), c.Append(item), c.Delete("k"), c.Touch("k", 9)} {
+		if !errors.Is(err, shardmemcache.ErrDetour) {
+			t.Errorf("written elsewhere: %v", err)
+		}
+	}
+	must(t, other.Set(&memcache.Item{Key: "k", Value: []byte("w")})) // it finds the node well
+	client.SetHealth(home, true)
+	if it, err := c.Get("k"); err != nil || string(it.Value) != "w" {
+		t.Errorf("up again: %v, %v", it, err)
+	}
+}
+
+// TestFenceWithReplicas: the first of a key's nodes is written, so one that was its
+// second meanwhile has missed what was.
+func TestFenceWithReplicas(t *testing.T) {
+	f := start(t, 3, 3)
+	f.plane = shardtest.NewFrom(t, topology.Declared{Spec: topology.Spec{Algorithm: topology.Ring, Replicas: 2}, Nodes: []topology.Node{f.node(0), f.node(1)}})
+	c := newClient(t, f, shardmemcache.Config{Fence: true})
+	keys := make([]string, 60)
+	for i := range keys {
+		keys[i] = fmt.Sprint("user:", i)
+		must(t, c.Set(&memcache.Item{Key: keys[i], Value: []byte("old")}))
+	}
+	f.plane.Add(f.node(2))
+	moved := map[string]bool{}
+	for _, key := range keys {
+		if moved[key] = f.plane.Owner(key) == "m2"; moved[key] {
+			must(t, c.Set(&memcache.Item{Key: key, Value: []byte("new")}))
+		}
+	}
+	f.plane.Remove("m2")
+	for _, key := range keys {
+		it, err := c.Get(key)
+		if moved[key] && !errors.Is(err, memcache.ErrCacheMiss) || !moved[key] && (err != nil || string(it.Value) != "old") {
+			t.Errorf("%s, moved %v: %v, %v", key, moved[key], it, err)
 		}
 	}
 }
