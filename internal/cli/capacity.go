@@ -86,6 +86,9 @@ func (f *capacityFlags) answer(targeted bool) (*capacityAnswer, error) {
 	if !targeted && f.nodes == 0 {
 		return nil, usagef("give --wait, for the nodes that it needs, or --nodes, for the wait that they have")
 	}
+	if !targeted && f.target.Quantile != 0 {
+		return nil, usagef("--quantile needs --wait: what is waited at p50, p95 and p99 is always shown")
+	}
 	nodes := f.nodes
 	if nodes == 0 {
 		var err error

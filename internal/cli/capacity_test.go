@@ -77,6 +77,7 @@ func TestCapacityRefused(t *testing.T) {
 	f(2, "--wait", "--rate", "1", "--service", "1s")
 	f(2, "rate", "--service", "1s", "--nodes", "3")
 	f(2, "service time", "--rate", "1", "--nodes", "3")
+	f(2, "--quantile needs --wait", "--rate", "1", "--service", "1s", "--nodes", "3", "--quantile", ".5")
 	f(2, "a wait of 0s", "--rate", "1", "--service", "1s", "--wait", "0s")
 	f(2, "pools", "--rate", "1", "--service", "1s", "--nodes", "10", "--split", "3")
 	f(1, "cannot be met", "--rate", "1e12", "--service", "1s", "--wait", "1s")

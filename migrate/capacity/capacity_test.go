@@ -209,6 +209,26 @@ func TestSpread(t *testing.T) {
 	}
 }
 
+// TestQuantileGrows: more load never waits less, so that Nodes and MaxUtilisation may
+// search.
+func TestQuantileGrows(t *testing.T) {
+	for _, v := range []float64{0, .25, .6, 1, 1.5, 4, 25} {
+		for _, c := range []int{1, 3, 40} {
+			for _, q := range []float64{.5, .95, .999} {
+				last := 0.0
+				for step := 1; step < 1000; step++ {
+					l := capacity.Load{Rate: float64(c) * float64(step) / 1000, Service: time.Second, ServiceCV2: v, ArrivalCV2: 1}
+					wait := l.Quantile(c, q)
+					if wait < last*(1-1e-9) {
+						t.Fatalf("cv^2 %v, %d servers, p%v: %v at %v per mille, %v before", v, c, 100*q, wait, step, last)
+					}
+					last = wait
+				}
+			}
+		}
+	}
+}
+
 func ExampleLoad_Nodes() {
 	l := capacity.Load{Rate: 12000, Service: 5 * time.Millisecond, ServiceCV2: 1, ArrivalCV2: 1}
 	n, err := l.Nodes(capacity.Target{Wait: 10 * time.Millisecond, Quantile: .99})
