@@ -261,8 +261,9 @@ func (r *request) pickAmong(a *attempt, order []int) (balance.Ticket, error) {
 }
 
 // AcquireAny admits one request that any node may take, and says where it goes:
-// by the policy of WithBalance, or by P2C over requests in flight without one.
-// Otherwise it is as Acquire. It needs WithBalance; without, ErrUnavailable.
+// by the policy of WithBalance, which for the zero Balance is P2C over requests in
+// flight. Otherwise it is as Acquire. A client without WithBalance has no policy:
+// ErrUnavailable.
 func (c *Client) AcquireAny(ctx context.Context, cost int64) (Ticket, error) {
 	s := c.snap.Load()
 	p, err := c.admissible(ctx, s, cost)

@@ -15,7 +15,8 @@ type Call struct {
 	// Cost is as for Acquire; 0 means 1.
 	Cost int64
 	// Mark says whether the request may be made twice where nobody knows what
-	// became of the first; see retry.Kind.Again.
+	// became of the first; see retry.Kind.Again. The zero value is retry.Plain: it
+	// may not, and is tried again only where it certainly did nothing.
 	Mark retry.Mark
 }
 

@@ -34,7 +34,7 @@ const (
 type BoundedLoad struct {
 	// Factor is c: a node's cap is c times its share of the load. 0 means the
 	// topology's (topology.Spec.BoundedLoad, where 0 is off), a negative number
-	// off, else 1 to bounded.MaxFactor.
+	// off, else 1 to 1000 (bounded.MaxFactor); 1.25 is usual.
 	Factor float64
 	// View says whose load counts.
 	View LoadView
@@ -61,7 +61,7 @@ type Balance struct {
 	// Policy makes the picker of the first topology; later ones come from its
 	// Next. nil means P2C over requests in flight.
 	//
-	//	func(s *balance.Set) (balance.Picker, error) { return balance.NewP2C(s, &latency.PeakEWMA{}) }
+	//	func(s *balance.Set) (balance.Picker, error) { return prequal.New(s, prequal.Config{}) }
 	Policy func(*balance.Set) (balance.Picker, error)
 	// Replicas lets the policy choose among the replicas of a key
 	// (topology.Spec.Replicas), where Acquire otherwise prefers the first in
@@ -77,10 +77,11 @@ type Balance struct {
 // (AcquireAny), and those with one among its replicas.
 func WithBalance(b Balance) Option { return func(o *options) { o.balance = &b } }
 
-// WithZone says in which zone this process runs: Acquire then prefers replicas of
-// the key in that zone while their load is under the cap, and goes to the others
-// in order when it is not. Without WithZone, and with "", zones do not matter to
-// the choice.
+// WithZone says in which zone this process runs (topology.Node.Zone of its
+// neighbours): Acquire then prefers replicas of the key in that zone while their
+// load is under the cap, and goes to the others in order when it is not. It needs
+// topology.Spec.Replicas above 1, best with ZoneAware: the only node of a key is
+// where it is. Without WithZone, and with "", zones do not matter to the choice.
 //
 // With OwnLoad the cap of a replica in the zone is c times the share that it
 // would have of this client's requests if all stayed in the zone, since the

@@ -25,7 +25,8 @@ type LoadStats struct {
 	Unavailable uint64 // requests refused with ErrUnavailable
 	InZone      uint64 // requests that WithZone kept in the zone
 	LeftZone    uint64 // requests that had a replica in the zone and went elsewhere
-	// Repeated are calls of Done by copies of a ticket that could be told.
+	// Repeated are calls of Done by copies of a ticket, as far as they can be told:
+	// those that would have brought a load below zero.
 	Repeated uint64
 	Total    int64 // load of all nodes that take requests, in the view of WithBoundedLoad
 	Nodes    []NodeLoad
@@ -100,7 +101,7 @@ func (m *member) stats() NodeLoad {
 // SetSpill sets the share of the requests for the keys of each node that goes to
 // the next in order, 0 to 1, by node id, for the view SpillLoad: what a control
 // loop publishes that sees the load of all (bounded.Spill computes it). Nodes that
-// are not named spill nothing.
+// are not named spill nothing. With other views it has no effect.
 func (c *Client) SetSpill(shares map[string]float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,12 +25,12 @@ const (
 // variable, so a second Done does nothing. A copy would be a second variable
 // with the same claim: go vet (copylocks) reports every copy of a Ticket, and if
 // one is made all the same, a second release is taken back where it would bring
-// the node's load below zero, and counted in NodeStats.Bad. (Copies that are
+// the node's load below zero, and counted in LoadStats.Repeated. (Copies that are
 // harmless by a slot and a generation, as in package balance, cost 12 ns more
 // a request.) One goroutine at a time may call the methods of one variable.
 //
 // A Ticket whose Done is never called stays in the node's load for as long as
-// the node's incarnation lives; NodeStats shows it in InFlight.
+// the node's incarnation lives; NodeLoad shows it in InFlight.
 type Ticket struct {
 	_ noCopy
 	grant
