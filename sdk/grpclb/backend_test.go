@@ -182,7 +182,7 @@ func inMemory(t *testing.T, n int) ([]*backend, func(context.Context, string) (n
 }
 
 // hold begins a stream and returns where it is, and how it ended.
-func hold(t *testing.T, ctx context.Context, conn *grpc.ClientConn, key string) (where string, ended func() error) { //nolint:revive // context-as-argument: t comes first in tests
+func hold(t *testing.T, ctx context.Context, conn *grpc.ClientConn, key string) (where string, ended func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(ctx, "shardd-key", key))
 	t.Cleanup(cancel)

@@ -142,7 +142,7 @@ func testReplaceFails(t *testing.T) {
 		t.Errorf("%d made, %d open, want the first one", o, n)
 	}
 	b.refuse.Store(false)
-	time.Sleep(time.Minute)
+	time.Sleep(30 * time.Second)
 	call(t, conn, "k")
 	synctest.Wait()
 	if o, n := b.opened.Load(), b.open.Load(); o != 2 || n != 1 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shardd/shardd/balance"
@@ -135,4 +136,40 @@ func TestReportedLoad(t *testing.T) {
 	f("own", sdk.OwnLoad, false)
 	f("reported", sdk.ReportedLoad, false)
 	f("reported to a feed", sdk.ReportedLoad, true)
+}
+
+// TestOutOfBandLasts: reports come over the connection that took the place of the one on
+// which they began, and over the one of a server that came back.
+func TestOutOfBandLasts(t *testing.T) { synctest.Test(t, testOutOfBandLasts) }
+
+func testOutOfBandLasts(t *testing.T) {
+	all, dial := inMemory(t, 1)
+	b := all[0]
+	clock := loadfeed.Clock()
+	var policy *wrr.Reported
+	feed := loadfeed.New(clock, func(s *balance.Set) (balance.Picker, error) {
+		policy = wrr.NewReported(s, wrr.ReportedConfig{Blackout: -1, Expiration: 5 * time.Second}, 0)
+		return policy, nil
+	})
+	c := plane(t, all).Client(sdk.WithClock(clock), sdk.WithBalance(sdk.Balance{Policy: feed.Policy}))
+	connect(t, c, grpclb.Config{Dial: dial, Feed: feed, OutOfBand: time.Second, MaxAge: time.Minute})
+	want := func(what string, minutes int, utilization, weight float64) {
+		t.Helper()
+		b.load.SetUtilization(utilization)
+		for range 60 * minutes {
+			b.load.Begin(1).Done(false)
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		if w := policy.Weights(clock()); w[0] < .9*weight || w[0] > 1.1*weight {
+			t.Errorf("%s: weight %v, want %v", what, w[0], weight)
+		}
+	}
+	want("at first", 1, .5, 2)
+	want("after some connections", 5, .25, 4)
+	if b.opened.Load() < 5 {
+		t.Fatalf("%d connections in six minutes", b.opened.Load())
+	}
+	b.cutOne()
+	want("after a connection was lost", 1, .1, 10)
 }

@@ -48,33 +48,20 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return r, nil
 }
 
-// rounds is how often a call is admitted before it waits for another picker: once,
-// and once more where the topology is newer than the picker.
-const rounds = 3
-
 // admit takes a ticket of a node that is connected. Nodes that are not are passed over
-// where any node will do.
-func (p *picker) admit(ctx context.Context, c *call, to sdk.Call) error {
+// where another will do.
+func (p *picker) admit(ctx context.Context, c *call, to sdk.Call) (err error) {
 	var except []string
 	if to.Any || p.lb.cfg.Next {
 		except = p.down
 	}
-	for round := 1; ; round++ {
-		if err := p.acquire(ctx, c, to, except); err != nil {
-			return refused(err)
-		}
-		id := c.ticket.ID()
-		conn, err := p.ready(id)
-		if err == nil {
-			c.conn = conn
-			return nil
-		}
-		c.ticket.Done(sdk.Ignored)
-		if !to.Any && !p.lb.cfg.Next || round == rounds || slices.Contains(except, id) {
-			return err
-		}
-		except = append(slices.Clip(except), id)
+	if err = p.acquire(ctx, c, to, except); err != nil {
+		return refused(err)
 	}
+	if c.conn, err = p.ready(c.ticket.ID()); err != nil {
+		c.ticket.Done(sdk.Ignored)
+	}
+	return err
 }
 
 // acquire takes a ticket of another node than those excepted, or of any if there is no
