@@ -143,8 +143,9 @@ func TestReportedLoad(t *testing.T) {
 func TestOutOfBandLasts(t *testing.T) { synctest.Test(t, testOutOfBandLasts) }
 
 func testOutOfBandLasts(t *testing.T) {
-	all, dial := inMemory(t, 1)
+	all, dial := inMemory(t, 2)
 	b := all[0]
+	all[1].load.SetUtilization(1)
 	clock := loadfeed.Clock()
 	var policy *wrr.Reported
 	feed := loadfeed.New(clock, func(s *balance.Set) (balance.Picker, error) {
@@ -157,12 +158,14 @@ func testOutOfBandLasts(t *testing.T) {
 		t.Helper()
 		b.load.SetUtilization(utilization)
 		for range 60 * minutes {
-			b.load.Begin(1).Done(false)
+			for _, b := range all {
+				b.load.Begin(1).Done(false)
+			}
 			time.Sleep(time.Second)
 		}
 		synctest.Wait()
-		if w := policy.Weights(clock()); w[0] < .9*weight || w[0] > 1.1*weight {
-			t.Errorf("%s: weight %v, want %v", what, w[0], weight)
+		if w := policy.Weights(clock()); w[0] < .9*weight*w[1] || w[0] > 1.1*weight*w[1] {
+			t.Errorf("%s: weights %v, want %v times the other's", what, w, weight)
 		}
 	}
 	want("at first", 1, .5, 2)
