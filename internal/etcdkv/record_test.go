@@ -75,6 +75,7 @@ func TestRecordsRefused(t *testing.T) {
 func FuzzRecords(f *testing.F) {
 	f.Add([]byte(`{"version":"1.1","history":"00000000000000aa","digest":"00000000000000000000000000000001","generation":9}`))
 	f.Add([]byte(`{"format":1,"id":"00000000000000000000000000000001","epoch":1,"history":"00000000000000aa"}`))
+	f.Add([]byte(`{"ref":{"ClusterID":"00000000000000000000000000000001","History":"00000000000000aa","Version":"1.1","Digest":"00000000000000000000000000000001"},"by":"x"}`))
 	f.Add([]byte("00000000000000aa 00000000000000000000000000000001"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if h, err := DecodeHead(b); err == nil {
@@ -82,6 +83,9 @@ func FuzzRecords(f *testing.F) {
 		}
 		if m, err := DecodeMeta(b); err == nil {
 			check(t, m, DecodeMeta)
+		}
+		if e, err := DecodeEvidence(b); err == nil {
+			check(t, e, DecodeEvidence)
 		}
 		if l, err := DecodeLink(b); err == nil && string(l.Encode()) != strings.ToLower(string(b)) {
 			t.Fatalf("link %q reads as %q", b, l.Encode())

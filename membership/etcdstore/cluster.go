@@ -213,7 +213,9 @@ func (c *cluster) Watch(ctx context.Context, fn func(membership.State) error) er
 	}
 	var last mark
 	var overlay *membership.Overlay
-	err := c.s.kv.Follow(ctx, c.shown(), c.s.tell("watch", c.name), func(r etcdkv.Reading) error {
+	ranges := append(c.shown(), etcdkv.Range{Key: c.keys.Evidences(), Prefix: true})
+	err := c.s.kv.Follow(ctx, ranges, c.s.tell("watch", c.name), func(r etcdkv.Reading) error {
+		c.hear(ctx, r.Items[4])
 		s, err := c.resolve(ctx, r, false)
 		if etcdkv.Stale(err) { // a newer reading is due; take it at once
 			s, _, err = c.load(ctx)

@@ -11,6 +11,12 @@
 // (sdk.Report). A missing key is not an empty cluster: a cluster without nodes
 // is a version that says so.
 //
+// A store that went back behind what the caller holds, as after a restored backup,
+// is told to the servers, too: by the key evidence/DIGEST under the cluster, which a
+// shardd checks and removes. It stops publication then, until the epoch is raised. That
+// takes write access to CLUSTER/evidence/; without it the log alone says so, besides
+// sdk.Report.
+//
 // # Cost
 //
 // A change costs one event of some hundred bytes and one reading of what is new:
@@ -28,6 +34,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -56,6 +63,9 @@ type Config struct {
 	// Poll is the time between readings behind the watch, which also confirm
 	// that what is held is the newest; default 5 s.
 	Poll time.Duration
+	// Name is who presents what is held to the servers, if the store went back
+	// behind it; "" = the host's name.
+	Name string
 	// Logger; nil = none.
 	Logger hclog.Logger
 }
@@ -79,6 +89,9 @@ func New(c Config) (*Source, error) {
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
+	}
+	if c.Name == "" {
+		c.Name, _ = os.Hostname()
 	}
 	c.Logger = c.Logger.Named("etcdsource").With("cluster", c.Cluster)
 	return &Source{c: c, keys: keys}, nil

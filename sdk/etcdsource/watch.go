@@ -27,6 +27,7 @@ type watch struct {
 	held    *topology.Topology // the same, for its tables; nil = only the ref is known
 	refused topology.Digest    // what fn refused last: it is not offered again
 	sound   bool               // the head as it was read last is what the caller holds
+	presented
 }
 
 func (w *watch) report(ctx context.Context, err error) {
@@ -74,6 +75,7 @@ func (w *watch) head(ctx context.Context, item etcdkv.Item) error {
 		return nil
 	}
 	if head, err = w.prove(ctx, head); err != nil {
+		w.present(ctx, head, err)
 		return err
 	}
 	t, err := w.kv.FetchTopology(ctx, w.s.keys, head.Digest, head.Objects, w.held)
