@@ -59,10 +59,10 @@ func (t *Table) Other(h uint64) int {
 	return -1
 }
 
-// OtherSince is OwnedSince of the key's other owner (Other) during a transition: since
-// when that node has held the keys of hash h on its side of the transition. What it
-// stored for such a key under an earlier version is from an earlier time as owner. Zero
-// where the key has one owner only.
+// OtherSince is FirstSince of the key's other owner (Other) during a transition: since
+// when requests for the keys of hash h have gone to that node on its side of the
+// transition. What it stored for such a key under an earlier version is from an earlier
+// time as owner. Zero where the key has one owner only, or the other is down.
 func (t *Table) OtherSince(h uint64) topology.Version {
 	i := t.Other(h)
 	if i < 0 {
@@ -73,7 +73,11 @@ func (t *Table) OtherSince(h uint64) topology.Version {
 	if s.side(h) == s.after {
 		other, turned = s.before, s.back
 	}
-	return later(other.OwnedSince(h, i), turned)
+	since := other.FirstSince(h, i)
+	if since.IsZero() {
+		return since
+	}
+	return later(since, turned)
 }
 
 // OwnerWeights returns the share of the load that each node should have now by
