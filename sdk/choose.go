@@ -7,6 +7,8 @@ import (
 
 	"github.com/shardd/shardd/balance"
 	"github.com/shardd/shardd/balance/bounded"
+	"github.com/shardd/shardd/resilience"
+	"github.com/shardd/shardd/resilience/guard"
 )
 
 // acquireSlow is Acquire where anything is out of the ordinary.
@@ -16,7 +18,14 @@ func (c *Client) acquireSlow(ctx context.Context, s *snapshot, key string, cost 
 		return Ticket{}, err
 	}
 	r := request{f: c.fleet, s: s, p: p, hash: s.table.Hash(key), cost: cost}
-	g, err := r.acquire(nil)
+	return r.ticket(r.acquire(nil))
+}
+
+// ticket is what a request comes to in the end.
+func (r *request) ticket(g grant, err error) (Ticket, error) {
+	if err != nil {
+		r.f.counters.unavailable.Add(1)
+	}
 	return Ticket{grant: g}, err
 }
 
@@ -36,8 +45,7 @@ func (c *Client) admissible(ctx context.Context, s *snapshot, cost int64) (*plan
 // acquireNext is Acquire where the first node of the key's order has refused.
 func (c *Client) acquireNext(s *snapshot, p *plan, h uint64, cost int64) (Ticket, error) {
 	r := request{f: c.fleet, s: s, p: p, hash: h, cost: cost}
-	g, err := r.acquire(nil)
-	return Ticket{grant: g}, err
+	return r.ticket(r.acquire(nil))
 }
 
 // request is one admission under way.
@@ -63,13 +71,13 @@ func (r *request) acquire(tried []string) (grant, error) {
 		}
 	}
 	i, standIn := r.choose(a)
+	if i < 0 {
+		r.f.counters.extra.Add(r.asked)
+		r.f.drop(a)
+		return grant{}, ErrUnavailable
+	}
 	if r.asked > 1 {
 		r.f.counters.extra.Add(r.asked - 1)
-	}
-	if i < 0 {
-		r.f.drop(a)
-		r.f.counters.unavailable.Add(1)
-		return grant{}, ErrUnavailable
 	}
 	t := grant{rec: &r.s.records[i], hash: r.hash, claim: newClaim(r.cost, 0)}
 	if standIn {
@@ -154,17 +162,27 @@ func (r *request) overCap(a *attempt, first int) int {
 		if i < 0 {
 			break
 		}
-		if !slices.Contains(r.tried, i) && r.admit(a, i) {
-			r.p.set.Node(i).Force(r.cost)
+		if !slices.Contains(r.tried, i) && r.force(a, i) {
 			return i
 		}
 		order = slices.DeleteFunc(order, func(k int) bool { return k == i })
 	}
-	if r.p.set.None() && !slices.Contains(r.tried, first) && r.admit(a, first) { // everybody is down: the owner, as Route says
-		r.p.set.Node(first).Force(r.cost)
+	if r.p.set.None() && !slices.Contains(r.tried, first) && r.force(a, first) { // everybody is down: the owner, as Route says
 		return first
 	}
 	return -1
+}
+
+// force reserves the request at node i over its cap.
+func (r *request) force(a *attempt, i int) bool {
+	return r.admit(a, i) && (r.p.set.Node(i).Force(r.cost) || r.undo(a))
+}
+
+// undo takes a guard's admission back, of which nothing came, and returns false.
+func (r *request) undo(a *attempt) bool {
+	a.guard.Done(r.now, resilience.Ignored)
+	a.guard = guard.Ticket{}
+	return false
 }
 
 // ask reserves the request at node i if it is under its cap and well.
@@ -271,8 +289,7 @@ func (c *Client) AcquireAny(ctx context.Context, cost int64) (Ticket, error) {
 		return Ticket{}, err
 	}
 	r := request{f: c.fleet, s: s, p: p, cost: cost}
-	g, err := r.any(nil)
-	return Ticket{grant: g}, err
+	return r.ticket(r.any(nil))
 }
 
 // any picks by the policy until a node takes the request: at most once a node.
@@ -294,8 +311,7 @@ func (r *request) any(tried []string) (grant, error) {
 			break
 		}
 		i := t.Index()
-		if r.well(i) && r.admit(a, i) {
-			r.p.set.Node(i).Count(r.cost)
+		if r.well(i) && r.admit(a, i) && (r.p.set.Node(i).Count(r.cost) || r.undo(a)) {
 			a.bal = t
 			return grant{rec: &r.s.records[i], claim: newClaim(r.cost, a.gen.Load()), more: a}, nil
 		}
@@ -303,6 +319,5 @@ func (r *request) any(tried []string) (grant, error) {
 		a.exclude = append(a.exclude, t.Node())
 	}
 	r.f.drop(a)
-	r.f.counters.unavailable.Add(1)
 	return grant{}, ErrUnavailable
 }

@@ -50,6 +50,7 @@ type Client struct {
 
 	calls   sync.WaitGroup // goroutines of subscribers; Add only under mu while not closed
 	callers callers        // the same, by their ids
+	hooking callers        // goroutines that run hooks
 }
 
 // New returns a client that follows src. It does no I/O and never waits: it
@@ -74,9 +75,10 @@ func New(src Source, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &Client{src: src, fleet: f, logger: o.logger, hooks: o.hooks.and(o.plugged), pinned: o.pinned, cancel: cancel,
+	c := &Client{src: src, fleet: f, logger: o.logger, pinned: o.pinned, cancel: cancel,
 		done: make(chan struct{}), ready: make(chan struct{}), closed: make(chan struct{}),
 		subs: make(map[*subscriber]struct{})}
+	c.hooks = c.all(o.hooks, o.plugged)
 	c.snap.Store(errorSnapshot(ErrNotReady))
 	c.startSaver(o.snapshot)
 	c.overlay.expiry = cmp.Or(o.healthExpiry, DefaultHealthExpiry)
@@ -110,7 +112,7 @@ func (c *Client) Topology() *topology.Topology { return c.snap.Load().topology()
 // Close ends the watch and all callbacks and waits for them, so that no
 // goroutine of the client is left and the snapshot file has the newest version, save that a callback may call Close itself:
 // then it waits for the watch alone, and each callback that is running ends
-// with its call. Lookups return ErrClosed from now on; Routes got before stay
+// with its call; in a hook or a probe it waits for nothing. Lookups return ErrClosed from now on; Routes got before stay
 // valid. Close may be called more than once; the error is always nil.
 func (c *Client) Close() error {
 	c.mu.Lock()
@@ -127,6 +129,9 @@ func (c *Client) Close() error {
 		sub.stop()
 	}
 	c.mu.Unlock()
+	if c.hooking.inside() { // what there is to wait for may wait for this call
+		return nil
+	}
 	<-c.done
 	c.saver.wait()
 	c.fleet.ended.Wait()

@@ -45,6 +45,10 @@ func (f *fleet) follow(m *member, n topology.Node, state outlier.State, now time
 	if m.outlier != nil {
 		m.outlier.Set(state, now)
 	}
+	if m.cold && state == outlier.Up { // it begins to serve
+		m.cold = false
+		m.ramp.Restart(now)
+	}
 	d := m.drain.Load()
 	d.node = n
 	switch leaves := state == outlier.Out && n.State != topology.StateJoining; {
@@ -61,7 +65,7 @@ func (f *fleet) follow(m *member, n topology.Node, state outlier.State, now time
 
 // leave lets go of a member whose node is gone or came back as another.
 func (f *fleet) leave(m *member, now time.Duration) {
-	f.counters.retired.Add(m.load.Stats().Picks)
+	f.gone = append(f.gone, goneMember{m, now})
 	if m.outlier != nil {
 		f.detector.Remove(m.outlier, now)
 	}
@@ -87,10 +91,19 @@ func (f *fleet) depart(now time.Duration) (ended []Departed) {
 			close(d.cut)
 		}
 		d.ended = true
-		ended = append(ended, Departed{Node: d.node, Cut: rest})
+		if !f.returned(m) {
+			ended = append(ended, Departed{Node: d.node, Cut: rest})
+		}
 		return true
 	})
 	return ended
+}
+
+// returned reports whether the node of a member that is gone is back at its address, so
+// that its connections are needed.
+func (f *fleet) returned(m *member) bool {
+	now := f.members[m.id]
+	return now != nil && now != m && now.addr == m.addr && !now.drain.Load().going
 }
 
 // Departed is a node that drained or left and needs its connections no more.
@@ -129,7 +142,6 @@ func nodeState(weight float64, down bool) outlier.State {
 type counters struct {
 	incarnation uint64 // of the newest member; with Client.mu
 
-	retired     atomic.Uint64 // picks of members that are gone
 	diverted    atomic.Uint64 // requests that went to another node than the first
 	extra       atomic.Uint64 // nodes asked beyond one a request
 	unavailable atomic.Uint64

@@ -89,7 +89,10 @@ func (c *Client) acquireFor(ctx context.Context, call Call, tried []string) (gra
 	}
 	g, err := ask(tried)
 	if err != nil && len(tried) > 0 {
-		return ask(nil)
+		g, err = ask(nil)
+	}
+	if err != nil {
+		c.fleet.counters.unavailable.Add(1)
 	}
 	return g, err
 }

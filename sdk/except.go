@@ -25,6 +25,5 @@ func (c *Client) AcquireExcept(ctx context.Context, call Call, except []string) 
 		r.hash = s.table.Hash(call.Key)
 		ask = r.acquire
 	}
-	g, err := ask(except)
-	return Ticket{grant: g}, err
+	return r.ticket(ask(except))
 }

@@ -41,13 +41,16 @@ type fleet struct {
 	eventsMu sync.Mutex
 	events   []outlier.Event // not told yet
 	wake     chan struct{}   // for upkeep: a weight has changed
+	tell     teller          // of OnEject and OnDrained
 	ended    sync.WaitGroup
 	swept    time.Duration // when the detector judged last; for upkeep alone
 
 	// What follows is guarded by Client.mu.
 	members map[string]*member // by node id, those of the topology
 	leaving []*member          // with requests in flight, or their grace not over
-	picker  balance.Picker     // of the last plan; nil without a policy
+	gone    []goneMember       // of late; requests may still count at them
+	retired sums               // of those that are gone for longer
+	picker  balance.Picker     // of the last plan that the policy took; nil without
 	first   bool               // a topology was there
 	ticked  time.Duration      // when time was last looked at
 	ramped  time.Duration      // when slow starts moved last
@@ -65,6 +68,7 @@ type member struct {
 	outlier     *outlier.Node // the same
 	ramp        *slowstart.Ramp
 	drain       atomic.Pointer[departure]
+	cold        bool // has served nothing yet: its slow start is to come; with Client.mu
 }
 
 // newFleet checks what the options say of load and resilience.

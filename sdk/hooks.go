@@ -1,6 +1,9 @@
 package sdk
 
 import (
+	"context"
+	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/shardd/shardd/topology"
@@ -40,38 +43,124 @@ func WithHook(hooks ...Hook) Option {
 	}
 }
 
-// and returns hooks that call h's and then those that are plugged in.
-func (h Hooks) and(plugged []Hook) Hooks {
+// all returns hooks that call h's and then those that are plugged in, each guarded.
+func (c *Client) all(h Hooks, plugged []Hook) Hooks {
+	all := c.safe(h)
 	for _, p := range plugged {
+		var more Hooks
 		if p, ok := p.(TakenHook); ok {
-			before := h.OnTaken
-			h.OnTaken = func(from, to topology.Ref, build time.Duration) {
-				if before != nil {
-					before(from, to, build)
-				}
-				p.OnTaken(from, to, build)
-			}
+			more.OnTaken = p.OnTaken
 		}
 		if p, ok := p.(RefusedHook); ok {
-			h.OnRefused = both(h.OnRefused, p.OnRefused)
+			more.OnRefused = p.OnRefused
 		}
 		if p, ok := p.(ProblemHook); ok {
-			h.OnProblem = both(h.OnProblem, p.OnProblem)
+			more.OnProblem = p.OnProblem
 		}
 		if p, ok := p.(DrainedHook); ok {
-			h.OnDrained = both(h.OnDrained, p.OnDrained)
+			more.OnDrained = p.OnDrained
+		}
+		all = all.and(c.safe(more))
+	}
+	return all
+}
+
+// safe returns hooks that call h's, of which a panic is logged and goes no further.
+func (c *Client) safe(h Hooks) Hooks {
+	taken := h.OnTaken
+	if taken != nil {
+		h.OnTaken = func(from, to topology.Ref, build time.Duration) {
+			c.guarded("OnTaken", func() { taken(from, to, build) })
 		}
 	}
+	h.OnRefused = safe(c, "OnRefused", h.OnRefused)
+	h.OnProblem = safe(c, "OnProblem", h.OnProblem)
+	h.OnDrained = safe(c, "OnDrained", h.OnDrained)
 	return h
 }
 
-// both calls one function and then the other; the first may be nil.
+func safe[T any](c *Client, name string, fn func(T)) func(T) {
+	if fn == nil {
+		return nil
+	}
+	return func(v T) { c.guarded(name, func() { fn(v) }) }
+}
+
+// and returns hooks that call h's and then next's.
+func (h Hooks) and(next Hooks) Hooks {
+	first, second := h.OnTaken, next.OnTaken
+	switch {
+	case first == nil:
+		h.OnTaken = second
+	case second != nil:
+		h.OnTaken = func(from, to topology.Ref, build time.Duration) {
+			first(from, to, build)
+			second(from, to, build)
+		}
+	}
+	h.OnRefused = both(h.OnRefused, next.OnRefused)
+	h.OnProblem = both(h.OnProblem, next.OnProblem)
+	h.OnDrained = both(h.OnDrained, next.OnDrained)
+	return h
+}
+
+// both calls one function and then the other; either may be nil.
 func both[T any](first, second func(T)) func(T) {
-	if first == nil {
+	switch {
+	case first == nil:
 		return second
+	case second == nil:
+		return first
 	}
 	return func(v T) {
 		first(v)
 		second(v)
+	}
+}
+
+// guarded calls a function of the user; a panic is logged and goes no further.
+func (c *Client) guarded(name string, fn func()) (panicked bool) {
+	defer c.hooking.enter()()
+	defer func() {
+		if p := recover(); p != nil {
+			panicked = true
+			c.logger.Error("callback panicked", "callback", name, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	fn()
+	return false
+}
+
+// teller calls functions of the user one after another in a goroutine of its own, so
+// that a slow one holds nothing else up.
+type teller struct {
+	mu      sync.Mutex
+	queue   []func()
+	running bool
+}
+
+// tell has fn called after those that are waiting. Only upkeep calls it, which ended
+// counts while it does.
+func (t *teller) tell(ctx context.Context, ended *sync.WaitGroup, fn func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.queue = append(t.queue, fn); !t.running {
+		t.running = true
+		ended.Go(func() { t.run(ctx) })
+	}
+}
+
+func (t *teller) run(ctx context.Context) {
+	for {
+		t.mu.Lock()
+		if len(t.queue) == 0 || ctx.Err() != nil {
+			t.queue, t.running = nil, false
+			t.mu.Unlock()
+			return
+		}
+		fn := t.queue[0]
+		t.queue = t.queue[1:]
+		t.mu.Unlock()
+		fn()
 	}
 }

@@ -59,7 +59,8 @@ func WithBoundedLoad(b BoundedLoad) Option { return func(o *options) { o.bound =
 // Balance says by what policy nodes are chosen where there is a choice.
 type Balance struct {
 	// Policy makes the picker of the first topology; later ones come from its
-	// Next. nil means P2C over requests in flight.
+	// Next. It is called as a topology is taken, and must not call the client. A set
+	// that it refuses is served by P2C, until one comes that it takes. nil means P2C over requests in flight.
 	//
 	//	func(s *balance.Set) (balance.Picker, error) { return prequal.New(s, prequal.Config{}) }
 	Policy func(*balance.Set) (balance.Picker, error)

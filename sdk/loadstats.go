@@ -61,7 +61,7 @@ type NodeLoad struct {
 func (c *Client) LoadStats() LoadStats {
 	f := c.fleet
 	k := &f.counters
-	s := LoadStats{Acquired: k.retired.Load(), Diverted: k.diverted.Load(), Unavailable: k.unavailable.Load(),
+	s := LoadStats{Diverted: k.diverted.Load(), Unavailable: k.unavailable.Load(),
 		InZone: k.local.Load(), LeftZone: k.spilled.Load(), Repeated: k.repeated.Load(), Total: f.group.Total()}
 	snap := c.snap.Load()
 	p := snap.plan.Load()
@@ -69,17 +69,56 @@ func (c *Client) LoadStats() LoadStats {
 		return s
 	}
 	s.Nodes = make([]NodeLoad, len(p.members))
+	sum := p.retired
+	for _, g := range p.gone {
+		sum.add(g.member)
+	}
 	for i, m := range p.members {
 		n := m.stats()
 		n.Zone, n.Load, n.Cap = snap.topology().Node(i).Zone, p.set.Load(i), p.set.Cap(i, 1)
 		s.Nodes[i] = n
-		s.Acquired += n.Acquired
-		s.Refusals += n.Refusals
-		s.OverCap += n.OverCap
-		s.Repeated += m.load.Stats().Bad
+		sum.add(m)
 	}
+	s.Acquired, s.Refusals, s.OverCap = sum.picks, sum.refused, sum.over
+	s.Repeated += sum.bad
 	s.Probes = s.Acquired + k.extra.Load()
 	return s
+}
+
+// sums are what nodes have counted.
+type sums struct{ picks, refused, over, bad uint64 }
+
+func (s *sums) add(m *member) {
+	n := m.load.Stats()
+	s.picks += n.Picks
+	s.refused += n.Refused
+	s.over += n.Over
+	s.bad += n.Bad
+}
+
+// goneMember is a member that left at a time.
+type goneMember struct {
+	*member
+	at time.Duration
+}
+
+// lingers is how long a member that is gone may still be counted at, by requests that
+// began before.
+const lingers = time.Minute
+
+// retire adds up what members have counted that are gone for long, and returns the
+// others and the sums; Client.mu is held.
+func (f *fleet) retire(now time.Duration) ([]goneMember, sums) {
+	var late []goneMember // another one than before: plans keep theirs
+	for _, g := range f.gone {
+		if now-g.at < lingers {
+			late = append(late, g)
+			continue
+		}
+		f.retired.add(g.member)
+	}
+	f.gone = late
+	return late, f.retired
 }
 
 func (m *member) stats() NodeLoad {

@@ -46,9 +46,8 @@ func WithClusterID(id topology.ClusterID) Option { return func(o *options) { o.p
 func WithHooks(h Hooks) Option { return func(o *options) { o.hooks = h } }
 
 // Hooks are told what a client does, for metrics and tests. A nil function is
-// not called. Hooks run in the goroutine of the source, one after another, and
-// hold up the next topology: they are expected to be fast, and must not call
-// Close. Lookups never wait for them. For work that may take long use
+// not called; the panic of one is logged. Hooks run in the goroutine of the source, one
+// after another, and hold up the next topology: they are expected to be fast. Lookups never wait for them. For work that may take long use
 // Client.OnChange.
 type Hooks struct {
 	// OnTaken is called after lookups go by the topology to. from is what
@@ -62,7 +61,9 @@ type Hooks struct {
 	OnProblem func(error)
 	// OnDrained is called when a node that gives up its keys, or has left, has
 	// nothing of Acquire in flight any more, or its grace period is over
-	// (WithGrace): its connections can be closed. Unlike the others it runs in the
-	// goroutine that looks after loads, every 100 ms.
+	// (WithGrace): its connections can be closed. It is not called for a node that is
+	// back at the same address by then. Unlike the others it runs in a goroutine of its
+	// own with Resilience.OnEject, one call at a time, up to 100 ms after the event, and
+	// holds up nothing else.
 	OnDrained func(Departed)
 }

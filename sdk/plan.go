@@ -24,12 +24,18 @@ type plan struct {
 	among   balance.Among // the picker, if it can choose among some
 	bal     *balance.Set
 	standIn []record // by node index: records of nodes that are not the owner
+
+	// What members that are gone have counted: those of late, and the sums of the
+	// others.
+	gone    []goneMember
+	retired sums
 }
 
 // plan makes the plan of a snapshot from what is known now, with Client.mu held.
 func (f *fleet) plan(s *snapshot) (*plan, error) {
 	t := s.topology()
 	p := &plan{members: make([]*member, t.Len()), standIn: s.makeRecords(true)}
+	p.gone, p.retired = f.retire(f.clock())
 	all := make([]bounded.Member, t.Len())
 	mine := make([]bounded.Member, t.Len())
 	weights := s.table.OwnerWeights()
@@ -107,8 +113,8 @@ func (f *fleet) factor(t *topology.Topology) float64 {
 	return t.Spec().BoundedLoad
 }
 
-// pick makes the policy's picker. A policy that refuses the set leaves the
-// choice to P2C, which takes every set, and the error says so.
+// pick makes the policy's picker. A policy that refuses the set leaves the choice to
+// P2C, which takes every set, until there is one that it takes; the error says so.
 func (f *fleet) pick(p *plan, weights []bounded.Member) error {
 	members := make([]balance.Member, len(p.members))
 	for i, m := range p.members {
@@ -122,18 +128,20 @@ func (f *fleet) pick(p *plan, weights []bounded.Member) error {
 		return err
 	}
 	if f.picker == nil {
-		f.picker, err = f.balance.picker(set)
+		p.picker, err = f.balance.picker(set)
 	} else {
-		f.picker, err = f.picker.Next(set)
+		p.picker, err = f.picker.Next(set)
 	}
-	if err != nil {
-		f.picker, _ = (&Balance{}).picker(set)
+	if err == nil {
+		f.picker = p.picker
+	} else { // for this set: the policy goes on with one that it takes
+		p.picker, _ = (&Balance{}).picker(set)
 	}
-	p.picker, p.bal = f.picker, set
-	if s, ok := f.picker.(interface{ Set() *balance.Set }); ok {
+	p.bal = set
+	if s, ok := p.picker.(interface{ Set() *balance.Set }); ok {
 		p.bal = s.Set() // bound to the policy's observer
 	}
-	p.among, _ = f.picker.(balance.Among)
+	p.among, _ = p.picker.(balance.Among)
 	return err
 }
 
@@ -183,9 +191,7 @@ func (f *fleet) join(n topology.Node, now time.Duration) *member {
 		return m
 	}
 	m.ramp = f.slow.Full()
-	if f.first && !f.resil.NoSlowStart {
-		m.ramp = f.slow.Start(now)
-	}
+	m.cold = !f.resil.NoSlowStart && (f.first || n.State == topology.StateJoining) // what owns keys at first is warm
 	m.outlier = f.detector.Add(n.ID, outlier.Up, now)
 	m.guard, _ = f.newGuard(m) // the configuration was checked by New
 	return m

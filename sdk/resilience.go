@@ -45,9 +45,8 @@ type Resilience struct {
 	// Probing says how often.
 	Probe   func(ctx context.Context, n topology.Node) error
 	Probing probe.Config
-	// OnEject is told of each ejection and return, in order, by the goroutine that
-	// looks after loads; it should be quick, and must not call Close. nil means
-	// nobody is told.
+	// OnEject is told of each ejection and return, in order, in a goroutine of its own:
+	// it may take its time. nil means nobody is told.
 	OnEject func(outlier.Event)
 }
 
@@ -63,7 +62,8 @@ type Grace func(n topology.Node) time.Duration
 const DefaultGrace = 30 * time.Second
 
 // WithGrace sets the time that a node which drains or has left is given to finish
-// what is in flight, node by node; nil means DefaultGrace for all. 0 cuts at
+// what is in flight, node by node; nil means DefaultGrace for all. g is asked as a
+// topology is taken, and must not call the client. 0 cuts at
 // once, a negative time never. When it is over Ticket.Cut tells long streams, and
 // Hooks.OnDrained everybody else.
 func WithGrace(g Grace) Option { return func(o *options) { o.grace = g } }

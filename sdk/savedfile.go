@@ -42,9 +42,30 @@ func readSaved(path string) (*topology.Topology, time.Time, error) {
 	return t, info.ModTime(), err
 }
 
+// resolve follows symbolic links at path, also to a file that is not there yet: it is
+// the file behind them that is replaced, not the link.
+func resolve(path string) string {
+	for range 40 { // as many as Linux follows
+		to, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(to) {
+			dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+			if err != nil {
+				break
+			}
+			to = filepath.Join(dir, to)
+		}
+		path = to
+	}
+	return path
+}
+
 // writeSaved replaces the file at path by t, dated at. Whoever reads it, also
 // after a crash, finds the old file or the new one, whole.
 func writeSaved(path string, t *topology.Topology, at time.Time) error {
+	path = resolve(path)
 	b, err := t.MarshalSaved()
 	if err != nil {
 		return err

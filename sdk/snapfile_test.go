@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -350,4 +351,32 @@ type downSource struct{}
 func (downSource) Watch(ctx context.Context, _ topology.Ref, _ func(*topology.Topology) error) error {
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// TestSnapshotLink: what a symbolic link points to is replaced, not the link, be it
+// there already or not.
+func TestSnapshotLink(t *testing.T) {
+	dir := t.TempDir()
+	for i, target := range []string{filepath.Join(dir, "kept", "one"), filepath.Join("kept", "two")} {
+		if err := os.MkdirAll(filepath.Join(dir, "kept"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		link := filepath.Join(dir, "link"+strconv.Itoa(i))
+		if err := os.Symlink(target, link); err != nil {
+			t.Skip(err) // Windows without the right to
+		}
+		l := newLine(t)
+		for n := 2; n < 5; n++ {
+			c, f := start(t, sdk.WithSnapshot(link))
+			want := l.ring(nodes(n)...)
+			mustGive(t, f, want)
+			c.Close()
+			if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+				t.Fatalf("%v, %v", info, err)
+			}
+			if got := savedAt(t, filepath.Join(dir, "kept", filepath.Base(target))); got.Ref() != want.Ref() {
+				t.Errorf("saved: %v", got.Ref())
+			}
+		}
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"runtime/debug"
 	"time"
 
 	"github.com/shardd/shardd/topology"
@@ -72,20 +71,20 @@ func (c *Client) upkeep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-t.C:
-			c.tick(c.fleet.clock())
+			c.tick(ctx, c.fleet.clock())
 		case <-c.fleet.wake:
 			c.mu.Lock()
 			if s := c.snap.Load(); s.table != nil {
 				c.replan(s)
 			}
 			c.mu.Unlock()
-			c.tellEvents()
+			c.tellEvents(ctx)
 		}
 	}
 }
 
 // tick brings everything to now that time changes.
-func (c *Client) tick(now time.Duration) {
+func (c *Client) tick(ctx context.Context, now time.Duration) {
 	f := c.fleet
 	c.mu.Lock()
 	since := max(0, min(now-f.ticked, time.Minute))
@@ -111,34 +110,23 @@ func (c *Client) tick(now time.Duration) {
 	}
 	for _, d := range ended {
 		c.logger.Debug("node needs its connections no more", "node", d.Node.ID, "cut", d.Cut)
-		if c.hooks.OnDrained != nil {
-			c.guarded("OnDrained", func() { c.hooks.OnDrained(d) })
+		if tell := c.hooks.OnDrained; tell != nil {
+			f.tell.tell(ctx, &f.ended, func() { tell(d) })
 		}
 	}
 }
 
-func (c *Client) tellEvents() {
-	if c.fleet.resil == nil {
+func (c *Client) tellEvents(ctx context.Context) {
+	f := c.fleet
+	if f.resil == nil {
 		return
 	}
-	for _, e := range c.fleet.told() {
+	for _, e := range f.told() {
 		c.logger.Debug("node ejected or taken back", "node", e.Node.Label(), "ejected", e.Ejected, "reason", e.Reason, "for", e.For)
-		if tell := c.fleet.resil.OnEject; tell != nil {
-			c.guarded("OnEject", func() { tell(e) })
+		if tell := f.resil.OnEject; tell != nil {
+			f.tell.tell(ctx, &f.ended, func() { c.guarded("OnEject", func() { tell(e) }) })
 		}
 	}
-}
-
-// guarded calls a function of the user; a panic is logged and goes no further.
-func (c *Client) guarded(name string, fn func()) (panicked bool) {
-	defer func() {
-		if p := recover(); p != nil {
-			panicked = true
-			c.logger.Error("callback panicked", "callback", name, "panic", p, "stack", string(debug.Stack()))
-		}
-	}()
-	fn()
-	return false
 }
 
 func (f *fleet) fade() time.Duration {

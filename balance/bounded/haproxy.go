@@ -56,8 +56,8 @@ func (s *Set) slots(i int, total, q int64) uint64 {
 	if m.share == 0 {
 		return 0
 	}
-	all := (uint64(max(total, 0)+q)*s.percent + 99) / 100
+	all := (uint64(min(max(total, 0), MaxFlight)+q)*s.percent + 99) / 100
 	per, rest := all/s.shares, all%s.shares
 	n := m.share*per + (m.before+m.share)*rest/s.shares - m.before*rest/s.shares
-	return max(1, n)
+	return max(1, min(n, MaxFlight))
 }

@@ -9,9 +9,13 @@ import (
 // MaxCost is the largest cost of one request.
 const MaxCost = 1 << 32
 
-// MaxFlight is the cost that one node may have in flight, beyond which Admit and
-// Force refuse: 2^46, sixteen thousand requests of the largest cost.
+// MaxFlight is the cost in flight at which a node takes nothing more, whatever its cap:
+// 2^46, sixteen thousand requests of the largest cost.
 const MaxFlight = 1 << 46
+
+// mostFlight is more than a node can have in flight, and less than what is left in 47
+// bits when a release goes below zero.
+const mostFlight = MaxFlight + MaxCost
 
 // Node is the load of one incarnation of one node. Make one with Group.NewNode;
 // it outlives the sets that it is in, and must not be copied. A request is
@@ -32,7 +36,8 @@ type Node struct {
 	over    atomic.Uint64
 	overFor atomic.Int64
 	bad     atomic.Uint64
-	_       [128 - 9*8]byte
+	told    atomic.Uint64 // the most picks that Stats has told
+	_       [128 - 10*8]byte
 }
 
 const (
@@ -94,16 +99,27 @@ func (n *Node) take(w uint64, q int64) bool {
 	return true
 }
 
-// Force reserves q whatever the load, and counts it as over the cap.
-func (n *Node) Force(q int64) {
-	n.over.Add(1)
-	for !n.take(n.word.Load(), q) {
+// Force reserves q over the cap, and counts it as that. It returns false only for a
+// node that has MaxFlight in flight.
+func (n *Node) Force(q int64) bool {
+	if !n.Count(q) {
+		return false
 	}
+	n.over.Add(1)
+	return true
 }
 
-// Count reserves q whatever the load: for nodes that are chosen by other means.
-func (n *Node) Count(q int64) {
-	for !n.take(n.word.Load(), q) {
+// Count reserves q whatever the cap: for nodes that are chosen by other means. It
+// returns false only for a node that has MaxFlight in flight.
+func (n *Node) Count(q int64) bool {
+	for {
+		w := n.word.Load()
+		if flight(w) >= MaxFlight {
+			return false
+		}
+		if n.take(w, q) {
+			return true
+		}
 	}
 }
 
@@ -113,7 +129,7 @@ func (n *Node) Count(q int64) {
 // NodeStats.Bad, and Release returns false.
 func (n *Node) Release(q int64) bool {
 	w := n.word.Add(-(uint64(q) << 1))
-	if w>>1&flightMax > MaxFlight {
+	if w>>1&flightMax > mostFlight {
 		n.word.Add(uint64(q) << 1)
 		n.bad.Add(1)
 		return false
@@ -205,7 +221,7 @@ func (n *Node) Spills(chance uint32) bool { return chance < n.spill.Load() }
 
 // NodeStats are a node's counters, for metrics.
 type NodeStats struct {
-	Picks    uint64        // requests admitted, forced ones included
+	Picks    uint64        // requests admitted, forced ones included; never falls
 	InFlight int64         // cost in flight of this process
 	Others   int64         // cost in flight of others, as last reported
 	Refused  uint64        // times the node was asked and over its cap
@@ -223,6 +239,16 @@ func (n *Node) Stats() NodeStats {
 		w := n.word.Load()
 		if n.wraps.Load() == wraps {
 			s.Picks, s.InFlight = wraps<<16|w>>48, flight(w)
+			break
+		}
+	}
+	for { // a pick may be on its way to be undone
+		told := n.told.Load()
+		if s.Picks <= told {
+			s.Picks = told
+			break
+		}
+		if n.told.CompareAndSwap(told, s.Picks) {
 			break
 		}
 	}

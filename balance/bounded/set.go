@@ -29,10 +29,10 @@ type Set struct {
 	members []member
 	rest    []memberRest // of the same indices
 	weights float64      // sum
-	factor  float64 // 0 = no bound
-	plain   bool    // a bound on own requests by an exact total
-	percent uint64  // HAProxy's factor; 0 = our own rule
-	shares  uint64  // sum of the members' shares; for HAProxy's rule
+	factor  float64      // 0 = no bound
+	plain   bool         // a bound on own requests by an exact total
+	percent uint64       // HAProxy's factor; 0 = our own rule
+	shares  uint64       // sum of the members' shares; for HAProxy's rule
 }
 
 // member is what an admission reads: two words, so that a thousand of them stay
@@ -63,6 +63,9 @@ func (g *Group) NewSet(members []Member, c float64) (*Set, error) {
 		}
 		s.members[i].node, s.rest[i].weight = m.Node, m.Weight
 		s.weights += m.Weight
+	}
+	if math.IsInf(max(c, 1)*s.weights, 0) {
+		return nil, fmt.Errorf("%w: the weights add up to more than a number can be; give smaller ones, only their proportions count", ErrInvalid)
 	}
 	for i := range s.members {
 		m, weight := &s.members[i], s.rest[i].weight
@@ -116,8 +119,7 @@ func (s *Set) Admit(i int, q int64) bool {
 func (s *Set) admit(i int, q int64) bool {
 	m := &s.members[i]
 	if s.factor == 0 && m.reach > 0 {
-		m.node.Count(q)
-		return true
+		return m.node.Count(q)
 	}
 	return m.node.admit(s.most(i, s.group.total.Load(), q), q, s.group.reported)
 }

@@ -79,6 +79,25 @@ func TestSessionRules(t *testing.T) {
 	}
 }
 
+// TestSpillsAgain: a session that is back at its owner leaves it again when that is at
+// its cap again: coming back is no move for a scale-out.
+func TestSpillsAgain(t *testing.T) {
+	s := affinity.NewSessions(affinity.SessionConfig{})
+	at := 0.0
+	load := func(n string) (float64, float64) { return map[string]float64{"a": at}[n], 10 }
+	for i := range 10 {
+		for _, step := range []struct {
+			load float64
+			want string
+		}{{9, "a"}, {10, "b"}, {9, "b"}, {7, "a"}} {
+			at = step.load
+			if node, _ := s.Pick("s", []string{"a", "b"}, load, 0); node != step.want {
+				t.Fatalf("round %d, load %v of 10: %s", i, at, node)
+			}
+		}
+	}
+}
+
 // TestScaleOut: whatever loads do, a session whose owner changes at a scale-out moves
 // at most once afterwards, and the others do not move because of it.
 func TestScaleOut(t *testing.T) {

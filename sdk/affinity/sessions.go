@@ -39,7 +39,8 @@ type session struct {
 	id     string
 	node   string
 	home   string // head of its order when it was looked at last
-	pinned bool   // it has moved because its home changed: it stays
+	due    bool   // its home has changed: it may move there, once
+	pinned bool   // it has: it stays
 	seen   time.Duration
 }
 
@@ -89,6 +90,7 @@ func (s *Sessions) move(n *session, order []string, load Load) {
 	changed := order[0] != n.home
 	if changed {
 		n.home, n.pinned = order[0], false
+		n.due = n.node != n.home
 	}
 	switch {
 	case !slices.Contains(order, n.node):
@@ -97,7 +99,7 @@ func (s *Sessions) move(n *session, order []string, load Load) {
 	case n.node != n.home:
 		if l, limit := load(n.home); l < s.cfg.Low*limit {
 			n.node = n.home
-			n.pinned = true
+			n.pinned, n.due = n.due, false
 		}
 	case !changed:
 		if l, limit := load(n.home); l >= limit {
