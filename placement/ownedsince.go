@@ -163,8 +163,7 @@ type question struct {
 }
 
 func (p *past) since(t *Table, r *topology.Tenure, q *question) topology.Version {
-	var room [16]topology.Version
-	g := gap{changes: room[:0], slack: q.copies - 1 - len(q.ahead)}
+	g := gap{slack: q.copies - 1 - len(q.ahead)}
 	if q.zoned { // what changes ahead of it may change the zones
 		g.slack = 0
 	}
@@ -192,32 +191,24 @@ func (p *past) since(t *Table, r *topology.Tenure, q *question) topology.Version
 
 // gap is what may have stood between a node and a key.
 type gap struct {
-	own     topology.Version   // since when it has what makes it serve the key
-	changes []topology.Version // of what is ahead of it, each for one node more that was ahead before
-	slack   int                // so many more may be ahead of it, and it serves all the same
+	own   topology.Version // since when it has what makes it serve the key
+	slack int              // so many more may be ahead of it, and it serves all the same
+	// newest are the newest changes ahead of it, each for one node more that was
+	// there before, as many as count: one more than slack, descending.
+	newest [topology.MaxReplicas]topology.Version
 }
 
 // add notes a change; zero is none.
 func (g *gap) add(v topology.Version) {
-	if !v.IsZero() {
-		g.changes = append(g.changes, v)
+	for i := range g.newest[:g.slack+1] {
+		if g.newest[i].Compare(v) < 0 {
+			g.newest[i], v = v, g.newest[i]
+		}
 	}
 }
 
-// since is when so few of the changes were to come that it has served ever since.
-func (g *gap) since() topology.Version {
-	if g.slack >= len(g.changes) {
-		return g.own
-	}
-	if g.slack > 0 {
-		slices.SortFunc(g.changes, func(a, b topology.Version) int { return b.Compare(a) })
-		return later(g.own, g.changes[g.slack])
-	}
-	for _, v := range g.changes {
-		g.own = later(g.own, v)
-	}
-	return g.own
-}
+// since is from when on so few changes were to come that it has served ever since.
+func (g *gap) since() topology.Version { return later(g.own, g.newest[g.slack]) }
 
 // servedSince is that during a transition. A key that has gone over is its new
 // server's since keys began to go over, or since a node last went down or came up

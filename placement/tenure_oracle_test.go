@@ -317,7 +317,7 @@ func TestOwnedSinceAgainstHistory(t *testing.T) {
 			t.Parallel()
 			var all tally
 			for seed := range uint64(*tenureSeeds) {
-				c := newChain(t, spec, 100, seed, strings.Contains(name, "the first"))
+				c := newChain(t, spec, 60, seed, strings.Contains(name, "the first"))
 				for range 60 {
 					switch r := c.rng.IntN(10); {
 					case r == 0 && c.spec.Compat.Mode == "" && seed%2 > 0:
@@ -345,7 +345,7 @@ func TestOwnedSincePrecision(t *testing.T) {
 			t.Parallel()
 			var all tally
 			for seed := range uint64(*tenureSeeds) {
-				c := newChain(t, spec, 100, seed, strings.Contains(name, "the first"))
+				c := newChain(t, spec, 60, seed, strings.Contains(name, "the first"))
 				c.calm = true
 				for range 40 {
 					c.edit(1)
@@ -354,6 +354,20 @@ func TestOwnedSincePrecision(t *testing.T) {
 				all.add(c.held)
 			}
 			t.Logf("%-40s late %5.1f %%, needless misses %5.2f %% a version", name, 100*all.lateShare(), 100*all.needlessMiss())
+			if all.needlessMiss() > mostNeedless(name) {
+				t.Errorf("%.1f %% of what is stored would be missed at each version", 100*all.needlessMiss())
+			}
 		})
 	}
+}
+
+// mostNeedless is a bound on the needless misses a version, by what is known.
+func mostNeedless(name string) float64 {
+	switch {
+	case strings.HasPrefix(name, "mode redis-slots"), name == "maglev", name == "slots", name == "slots, 3 replicas", strings.HasPrefix(name, "slots, 3 replicas in zones"):
+		return 0 // told entry by entry
+	case name == "ring", name == "jump", name == "jumpback":
+		return .015 // all but who was there at a time of several weights
+	}
+	return .45
 }

@@ -116,21 +116,16 @@ func (e *entrySince) walk(g *gap, h uint64, i int) bool {
 // back to the one that it came from.
 func (e *entrySince) draws(g *gap, h uint64, i int) bool {
 	for range jump.Draws {
-		met := len(g.changes)
-		b := e.draw(h, e.at.Size())
-		for b >= e.owners.Size() {
-			g.add(e.changed(0, b))
-			b = e.draw(h, b)
+		b, since := e.draw(h, e.at.Size()), topology.Version{}
+		for ; b >= e.owners.Size(); b = e.draw(h, b) {
+			since = later(since, e.changed(0, b)) // while that was there this draw met it
 		}
+		since = later(since, e.changed(0, b))
 		if e.owner(0, b) == i {
-			g.own = e.changed(0, b)
-			for _, v := range g.changes[met:] { // while those were there this draw met them
-				g.own = later(g.own, v)
-			}
-			g.changes = g.changes[:met]
+			g.own = since
 			return true
 		}
-		g.add(e.changed(0, b))
+		g.add(since)
 		h = splitmix.Mix(h + splitmix.Golden) // jump's next draw
 	}
 	return false

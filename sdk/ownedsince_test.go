@@ -72,7 +72,7 @@ func TestOwnedSinceFencesStaleCaches(t *testing.T) {
 				}
 			}
 			hits, _ := use(late)
-			if again, _ := use(c); again != 300 || algorithm != topology.Jump && hits < 150 {
+			if again, _ := use(c); again != 300 || hits < 150 {
 				t.Fatalf("%d hits after the return, then %d", hits, again)
 			}
 			// What stands in for a node that is down does so since it went down; what stands

@@ -42,7 +42,7 @@ func (c *Client) get(key string, fn func(*memcache.Client) (*memcache.Item, erro
 		item, err = fn(mc)
 		return err
 	})
-	if err == nil && !c.before(item) {
+	if err == nil && !c.before(r, item) {
 		err = memcache.ErrCacheMiss
 	}
 	if err != nil {
@@ -141,7 +141,7 @@ func (c *Client) getOthers(parts []part, found map[string]*memcache.Item) error 
 			}
 			err := c.other(p.at[key], func(mc *memcache.Client) error {
 				item, err := mc.Get(key)
-				if err == nil && c.before(item) {
+				if err == nil && c.before(p.at[key], item) {
 					found[key] = item
 				}
 				return err

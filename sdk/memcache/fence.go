@@ -79,17 +79,20 @@ func (c *Client) fresh(r sdk.Route, item *memcache.Item) bool {
 	return true
 }
 
-// before takes the stamp off an item of the other owner, which owned the key until this
-// version: what it holds was right until then.
-func (c *Client) before(item *memcache.Item) bool {
+// before takes the stamp off an item of the key's other owner, which had the key until
+// its owner began to change: what it stored at that time was right until then. It
+// returns false for what is of an earlier time.
+func (c *Client) before(r sdk.Route, item *memcache.Item) bool {
 	if !c.cfg.Fence {
 		return true
 	}
-	_, value, ok := unstamp(item.Value)
-	if ok {
-		item.Value = value
+	since, value, ok := unstamp(item.Value)
+	now := r.OtherSince()
+	if !ok || now.IsZero() || since.Compare(now) < 0 {
+		return false
 	}
-	return ok
+	item.Value = value
+	return true
 }
 
 // other calls fn with the pool of the key's other owner while its owner changes in steps,

@@ -179,6 +179,41 @@ func TestFenceWithReplicas(t *testing.T) {
 	}
 }
 
+// TestFenceReadsThrough: what the other owner has of an earlier time, when it had left
+// and come back before, is no hit for read-through either.
+func TestFenceReadsThrough(t *testing.T) {
+	f := start(t, 3, 2)
+	c := newClient(t, f, shardmemcache.Config{Fence: true, ReadThrough: true})
+	keys := make([]string, 60)
+	home := map[string]string{}
+	for i := range keys {
+		keys[i] = fmt.Sprint("user:", i)
+		home[keys[i]] = f.plane.Owner(keys[i])
+		must(t, c.Set(&memcache.Item{Key: keys[i], Value: []byte("old")}))
+	}
+	f.plane.Remove("m1")
+	for _, key := range keys {
+		must(t, c.Set(&memcache.Item{Key: key, Value: []byte("new")}))
+	}
+	f.plane.Add(f.node(1)) // with "old" of all its keys
+	f.plane.Begin(.9, func(d *topology.Declared) { d.Nodes = append(d.Nodes, f.node(2)) })
+	through := 0
+	for _, key := range keys {
+		it, err := c.Get(key)
+		if home[key] == "m1" && !errors.Is(err, memcache.ErrCacheMiss) {
+			t.Errorf("%s: %v, %v", key, it, err)
+		}
+		if home[key] == "m0" && f.plane.Owner(key) == "m2" {
+			if through++; err != nil || string(it.Value) != "new" {
+				t.Errorf("%s is with m0: %v, %v", key, it, err)
+			}
+		}
+	}
+	if through == 0 {
+		t.Error("nothing was read through")
+	}
+}
+
 // TestReadThrough: while a node takes its keys over in steps nothing is missed, nothing
 // old is served, and nothing deleted comes back.
 func TestReadThrough(t *testing.T) {
