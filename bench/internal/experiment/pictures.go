@@ -70,7 +70,7 @@ func plotHetero(rows []Row) map[string]Picture {
 			}
 		}
 	}
-	return pictureOf("hetero", Picture{Title: "p99 with 20 slow servers, by the decay of Peak EWMA", X: "decay, service times", Y: "p99, service times", LogX: true, Series: list})
+	return pictureOf("hetero", Picture{Title: "p99 with 20 slow servers, by the decay of Peak EWMA", X: "decay, service times", Y: "p99, service times", LogX: true, Right: true, Series: list})
 }
 
 // plotClients is the mean by the number of clients.
@@ -136,15 +136,15 @@ func plotLocalityCurve(rows []Row) map[string]Picture {
 			list = append(list, s)
 		}
 	}
-	return pictureOf("lalb-curve", Picture{Title: "LALB on two servers that slow down with load", X: "requests a second", Y: "mean, ms", Series: list})
+	return pictureOf("lalb-curve", Picture{Title: "LALB on two servers that slow down with load", X: "requests a second", Y: "mean, ms", Right: true, Bottom: true, Series: list})
 }
 
-// plotSWRR is how far ahead of its share the heaviest of 5:1:1 is over two periods.
+// plotSWRR is how far ahead of its share the heaviest of 4:3:2:1 is over two periods.
 func plotSWRR([]Row) map[string]Picture {
-	weights := []float64{5, 1, 1}
+	weights := []float64{4, 3, 2, 1}
 	var list []Series
 	for _, policy := range []string{"swrr", "wrr-expanded", "edf"} {
-		turns, err := takeTurns(policy, weights, 14)
+		turns, err := takeTurns(policy, weights, 20)
 		if err != nil {
 			return nil
 		}
@@ -153,11 +153,11 @@ func plotSWRR([]Row) map[string]Picture {
 			if i == 0 {
 				picks++
 			}
-			s.X, s.Y = append(s.X, float64(t+1)), append(s.Y, picks-float64(t+1)*5/7)
+			s.X, s.Y = append(s.X, float64(t+1)), append(s.Y, picks-float64(t+1)*4/10)
 		}
 		list = append(list, s)
 	}
-	return pictureOf("swrr", Picture{Title: "Weights 5:1:1: picks of the first node beyond its share", X: "turns", Y: "picks", Room: true, Series: list})
+	return pictureOf("swrr", Picture{Title: "Weights 4:3:2:1: picks of the first node beyond its share", X: "turns", Y: "picks", Room: true, Series: list})
 }
 
 // plotCaches is the hit rate by window of some changes, of one seed.
