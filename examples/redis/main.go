@@ -11,14 +11,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/shardd/shardd/examples/internal/devserver"
-	"github.com/shardd/shardd/internal/realserver"
-	"github.com/shardd/shardd/sdk"
-	"github.com/shardd/shardd/sdk/httpsource"
+	"github.com/shardd/shardd/examples/internal/redisfleet"
 	shardredis "github.com/shardd/shardd/sdk/redis"
 	"github.com/shardd/shardd/topology"
 )
@@ -33,39 +29,12 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer, keys int) error {
-	servers, stop, err := realserver.StartN(ctx, realserver.Redis(), 4)
+	fleet, stop, err := redisfleet.Start(ctx, 4, 3)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	url, stopShardd, err := devserver.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer stopShardd()
-	plane := devserver.Plane{URL: url, Cluster: "cache"}
-	var nodes []devserver.Node
-	for i, s := range servers {
-		nodes = append(nodes, devserver.Node{ID: fmt.Sprintf("redis-%d", i+1), Addr: s.Addr})
-	}
-	if _, err := plane.Declare(ctx, nodes[:3]); err != nil {
-		return err
-	}
-	source, err := httpsource.New("cache", []string{url})
-	if err != nil {
-		return err
-	}
-	client, err := sdk.New(source)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	ready, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	if err := client.WaitReady(ready); err != nil {
-		return err
-	}
-	rdb := shardredis.New(client, shardredis.Config{MaxConns: 8}) // was: redis.NewClient(...)
+	rdb := shardredis.New(fleet.Client, shardredis.Config{MaxConns: 8}) // was: redis.NewClient(...)
 	defer rdb.Close()
 	names, err := store(ctx, rdb, keys)
 	if err != nil {
@@ -74,11 +43,11 @@ func run(ctx context.Context, out io.Writer, keys int) error {
 	if err := sizes(ctx, out, rdb); err != nil {
 		return err
 	}
-	edit, err := plane.AddNode(ctx, nodes[3])
+	edit, err := fleet.Plane.AddNode(ctx, fleet.Nodes[3])
 	if err != nil {
 		return err
 	}
-	if err := follow(ctx, client, edit.Version); err != nil {
+	if err := fleet.Wait(ctx, redisfleet.Version(edit.Version)); err != nil {
 		return err
 	}
 	values, err := rdb.MGet(ctx, names...).Result() // one MGET to each of the four
@@ -120,21 +89,4 @@ func sizes(ctx context.Context, out io.Writer, rdb *shardredis.Client) error {
 		fmt.Fprintf(out, "%s has %d keys\n", n.ID, size)
 		return err
 	})
-}
-
-// follow waits until lookups go by the version.
-func follow(ctx context.Context, client *sdk.Client, version string) error {
-	arrived := make(chan struct{})
-	cancel := client.OnChange(func(c sdk.Change) {
-		if c.To.Version().String() == version {
-			close(arrived)
-		}
-	})
-	defer cancel()
-	select {
-	case <-arrived:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -18,6 +18,12 @@ import (
 // a []byte, a number, a bool, a time or an encoding.BinaryMarshaler.
 var ErrValue = errors.New("redis: a cache stores strings, []byte, numbers, bools, times and encoding.BinaryMarshaler")
 
+// ErrDetour says that the key's node is gone round for its health and not published as
+// down. With CacheConfig.Fence nothing is written or deleted meanwhile: the node would not
+// know of it when it is back, and no version would tell. Try again: either the node is up
+// again, or the next version has it down.
+var ErrDetour = errors.New("redis: the key's node is gone round for its health; with Fence its keys wait until it is up, or published as down")
+
 // CacheConfig configures a Cache. The zero value is a cache that does nothing but split
 // keys by node. All clients that share the values have to agree on it.
 type CacheConfig struct {
@@ -26,10 +32,12 @@ type CacheConfig struct {
 	// time to live that is left. What is written or deleted is deleted there before and
 	// after.
 	ReadThrough bool
-	// Fence stores with each value since when its node had owned the key
-	// (sdk.Route.OwnedSince), and takes what is older for a miss: a server that left and
-	// came back with its memory cannot serve what it missed. The values have 3 to 21
-	// bytes before them, and so are for caches with Fence only.
+	// Fence stores with each value since when its node had served the key
+	// (sdk.Route.FirstSince), and takes what is older for a miss: a server that left and
+	// came back with its memory, or was published as down, cannot serve what it missed.
+	// The values have 3 to 21 bytes before them, and so are for caches with Fence only.
+	// While a node is gone round for its health alone, which no version tells, its keys
+	// are misses, and what writes or deletes them fails with ErrDetour.
 	Fence bool
 	// PassUnstamped takes values without a stamp for hits, which with Fence are misses:
 	// while an old cache gets its fence. A value of a client without Fence that begins
@@ -62,9 +70,11 @@ type Cache struct {
 	engine *rediscache.Cache
 }
 
-// Cache returns a cache in the client's servers.
+// Cache returns a cache in the client's servers. It waits for nothing, save that with
+// Fence it makes the index of the version held (sdk.Client.PrepareOwnedSince).
 func (c *Client) Cache(cfg CacheConfig) *Cache {
-	return &Cache{rediscache.New(c.sdk, sender{c}, rediscache.Config(cfg))}
+	return &Cache{rediscache.New(c.sdk, sender{c}, rediscache.Config{
+		ReadThrough: cfg.ReadThrough, Fence: cfg.Fence, PassUnstamped: cfg.PassUnstamped, ErrDetour: ErrDetour})}
 }
 
 // CacheStats are a cache's counters.

@@ -131,83 +131,6 @@ func pipelined(t *testing.T, c *shardredis.Cache, keys []string) {
 	}
 }
 
-// TestFence: a server that left and came back does not serve what was overwritten or
-// deleted meanwhile; what was owned without a gap is served.
-func TestFence(t *testing.T) {
-	f := start(t, ring, 3, 3)
-	_, c := caches(t, f, shardredis.CacheConfig{Fence: true})
-	ctx, keys := t.Context(), keysOf(60)
-	home, want := map[string]string{}, map[string]string{}
-	for _, key := range keys {
-		must(t, c.Set(ctx, key, "old", 0).Err())
-		home[key], want[key] = f.plane.Owner(key), "old"
-	}
-	f.plane.Remove("r2")
-	for i, key := range keys {
-		if home[key] != "r2" {
-			continue
-		}
-		delete(want, key)
-		if i%2 == 0 {
-			must(t, c.Set(ctx, key, "new", 0).Err())
-		} else {
-			must(t, c.Del(ctx, key).Err())
-		}
-	}
-	f.plane.Add(f.node(2)) // with all that it had: the process went on
-	if diff := cmp.Diff(want, mget(t, c, keys)); diff != "" {
-		t.Error(diff)
-	}
-	stale := 0
-	for i, key := range keys {
-		if get(t, c, key) != want[key] {
-			t.Errorf("%s of %s: %q", key, home[key], get(t, c, key))
-		}
-		if home[key] != "r2" {
-			continue
-		}
-		stale++
-		if raw := f.direct(t, 2).Get(ctx, key).Val(); !strings.HasSuffix(raw, "old") {
-			t.Errorf("r2 had %q, nothing that could have been served", raw)
-		}
-		if i%2 == 0 { // SetNX takes the old value for none
-			ok, err := c.SetNX(ctx, key, "filled", 0).Result()
-			again := c.SetNX(ctx, key, "again", 0).Val()
-			if !ok || err != nil || again || get(t, c, key) != "filled" {
-				t.Errorf("%s: %v, %v, %v: %q", key, ok, err, again, get(t, c, key))
-			}
-			continue
-		}
-		must(t, c.Set(ctx, key, "newer", 0).Err())
-		if v := get(t, c, key); v != "newer" {
-			t.Errorf("%s: %q", key, v)
-		}
-	}
-	if got := c.Stats().Stale; stale == 0 || got < uint64(stale) {
-		t.Errorf("%d keys of r2, %d misses by the fence", stale, got)
-	}
-}
-
-// TestUnstamped: values of clients without a fence are misses, or hits if they may pass;
-// all clients read what any writes with a fence.
-func TestUnstamped(t *testing.T) {
-	f := start(t, ring, 2, 2)
-	_, plain := caches(t, f, shardredis.CacheConfig{})
-	_, strict := caches(t, f, shardredis.CacheConfig{Fence: true})
-	_, passing := caches(t, f, shardredis.CacheConfig{Fence: true, PassUnstamped: true})
-	ctx := t.Context()
-	must(t, plain.Set(ctx, "k", "v", 0).Err(), plain.Set(ctx, "l", "\xf5\xff", 0).Err())
-	if s, p, q := get(t, strict, "k"), get(t, passing, "k"), get(t, passing, "l"); s != "" || p != "v" || q != "\xf5\xff" {
-		t.Errorf("%q, %q, %q", s, p, q)
-	}
-	if ok := passing.SetNX(ctx, "k", "w", 0).Val(); ok {
-		t.Error("set over a value that passes")
-	}
-	if ok := strict.SetNX(ctx, "k", "w", 0).Val(); !ok || get(t, strict, "k") != "w" || get(t, passing, "k") != "w" {
-		t.Errorf("%v: %q, %q", ok, get(t, strict, "k"), get(t, passing, "k"))
-	}
-}
-
 // TestReadThrough: while a node takes its keys over in steps nothing is missed, nothing
 // old is served, nothing deleted comes back, and what is read goes over with its time to
 // live.
@@ -301,36 +224,6 @@ func (f fleet) lives(t *testing.T, keys []string, want map[string]string, ttl fu
 	}
 	if seen < 5 {
 		t.Errorf("only %d keys were copied", seen)
-	}
-}
-
-// TestFencedOther: what a server kept while it was away is not read through to, either,
-// when its keys go over to another one in steps.
-func TestFencedOther(t *testing.T) {
-	f := start(t, ring, 3, 2)
-	_, c := caches(t, f, shardredis.CacheConfig{Fence: true, ReadThrough: true})
-	ctx, keys, home := t.Context(), keysOf(100), map[string]string{}
-	for _, key := range keys {
-		must(t, c.Set(ctx, key, "old", 0).Err())
-		home[key] = f.plane.Owner(key)
-	}
-	f.plane.Remove("r1")
-	for _, key := range keys {
-		must(t, c.Set(ctx, key, "new", 0).Err())
-	}
-	f.plane.Add(f.node(1)) // back with all that it had
-	f.plane.Begin(.999, func(d *topology.Declared) { d.Nodes = append(d.Nodes, f.node(2)) })
-	moved := 0
-	for _, key := range keys {
-		if home[key] == "r1" && f.plane.Owner(key) == "r2" {
-			moved++
-			if v := get(t, c, key); v != "" {
-				t.Errorf("%s: %q was there before r1 left", key, v)
-			}
-		}
-	}
-	if moved < 5 {
-		t.Errorf("only %d keys went from r1 to r2", moved)
 	}
 }
 

@@ -129,8 +129,10 @@ func New(c *sdk.Client, cfg Config) *Client {
 		p.Warm = r.warm
 	}
 	r.pools = pools.New(c, p)
-	r.Client = redis.NewClient(&redis.Options{Addr: "shardd", Dialer: noServer})
-	r.bare = redis.NewClient(&redis.Options{Addr: "shardd", Dialer: noServer, DialerRetries: 1, MaxRetries: -1})
+	// Without notifications: for them go-redis would look the name up.
+	quiet := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	r.Client = redis.NewClient(&redis.Options{Addr: "shardd", Dialer: noServer, MaintNotificationsConfig: quiet})
+	r.bare = redis.NewClient(&redis.Options{Addr: "shardd", Dialer: noServer, MaintNotificationsConfig: quiet, DialerRetries: 1, MaxRetries: -1})
 	r.AddHook(router{r})
 	return r
 }

@@ -192,3 +192,29 @@ func TestReadThrough(t *testing.T) {
 		check(t, "over", c, keys, want)
 	}
 }
+
+// TestFenceAroundHealth: what one client goes round for its health, no version tells. Its
+// keys wait.
+func TestFenceAroundHealth(t *testing.T) {
+	plane, _, _ := start(t, 3, 3)
+	follow := plane.Client()
+	client := shardrueidis.New(follow, shardrueidis.Config{})
+	defer client.Close()
+	c, ctx := client.Cache(shardrueidis.CacheConfig{Fence: true}), t.Context()
+	must(t, c.Set(ctx, "k", "v", 0))
+	follow.SetHealth(plane.Owner("k"), false)
+	if v := get(t, c, "k"); v != "" {
+		t.Errorf("served by another: %q", v)
+	}
+	_, err1 := c.SetNX(ctx, "k", "v", 0)
+	_, err2 := c.Del(ctx, "k")
+	for _, err := range []error{c.Set(ctx, "k", "v", 0), c.MSet(ctx, map[string]string{"k": "v"}, 0), err1, err2} {
+		if !errors.Is(err, shardrueidis.ErrDetour) {
+			t.Errorf("written elsewhere: %v", err)
+		}
+	}
+	follow.SetHealth(plane.Owner("k"), true)
+	if v := get(t, c, "k"); v != "v" {
+		t.Errorf("%q", v)
+	}
+}

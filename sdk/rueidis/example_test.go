@@ -81,7 +81,7 @@ func ExampleStats() {
 	defer client.Close()
 	rdb := shardrueidis.New(client, shardrueidis.Config{MaxRequests: 1_000_000})
 	defer rdb.Close()
-	var stats shardrueidis.Stats = rdb.Stats()
+	stats := rdb.Stats()
 	fmt.Println(stats.Renewed)
 	// Output: 0
 }
@@ -96,7 +96,7 @@ func ExampleCache() {
 	defer client.Close()
 	rdb := shardrueidis.New(client, shardrueidis.Config{})
 	defer rdb.Close()
-	var cache *shardrueidis.Cache = rdb.Cache(shardrueidis.CacheConfig{ReadThrough: true, Fence: true})
+	cache := rdb.Cache(shardrueidis.CacheConfig{ReadThrough: true, Fence: true})
 	name, err := cache.Get(context.Background(), "user:1")
 	switch {
 	case rueidis.IsRedisNil(err):
@@ -125,7 +125,7 @@ func ExampleCacheStats() {
 	defer client.Close()
 	rdb := shardrueidis.New(client, shardrueidis.Config{})
 	defer rdb.Close()
-	var s shardrueidis.CacheStats = rdb.Cache(shardrueidis.CacheConfig{ReadThrough: true}).Stats()
+	s := rdb.Cache(shardrueidis.CacheConfig{ReadThrough: true}).Stats()
 	fmt.Printf("%d found at the other owner, %d of them copied\n", s.Through, s.Copied)
 	// Output: 0 found at the other owner, 0 of them copied
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 )
 
 // Plane edits one cluster through shardd's HTTP API, as any program in
@@ -41,6 +42,11 @@ func (p Plane) Declare(ctx context.Context, nodes []Node) (Answer, error) {
 // AddNode adds a node.
 func (p Plane) AddNode(ctx context.Context, n Node) (Answer, error) {
 	return p.send(ctx, http.MethodPost, "/nodes/"+n.ID+"/add", map[string]any{"addr": n.Addr})
+}
+
+// RampNode adds a node that takes its keys over in steps, within so much time.
+func (p Plane) RampNode(ctx context.Context, n Node, over time.Duration) (Answer, error) {
+	return p.send(ctx, http.MethodPost, "/nodes/"+n.ID+"/add", map[string]any{"addr": n.Addr, "ramp": over.String()})
 }
 
 func (p Plane) send(ctx context.Context, method, path string, body any) (Answer, error) {

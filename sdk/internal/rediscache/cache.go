@@ -32,6 +32,8 @@ type Config struct {
 	ReadThrough   bool
 	Fence         bool
 	PassUnstamped bool
+	// ErrDetour is what writes fail with where Fence cannot tell what a node has.
+	ErrDetour error
 }
 
 // Cache keeps strings. Make one with New. Safe for concurrent use.
@@ -44,8 +46,12 @@ type Cache struct {
 	stats struct{ stale, through, copied, otherErrors atomic.Uint64 }
 }
 
-// New returns a cache on the nodes that client follows.
+// New returns a cache on the nodes that client follows. With Fence it makes the index of
+// the version held (sdk.Client.PrepareOwnedSince).
 func New(client *sdk.Client, send Sender, cfg Config) *Cache {
+	if cfg.Fence {
+		client.PrepareOwnedSince()
+	}
 	return &Cache{sdk: client, send: send, cfg: cfg, nonce: rand.Text()}
 }
 
@@ -87,7 +93,9 @@ type Op struct {
 	route  sdk.Route
 	other  topology.Node
 	moving bool
-	seen   string // stored value that counts as a miss
+	since  topology.Version // with Fence: since when the route's node has had the key
+	around bool             // with Fence: nobody can tell what the route's node has
+	seen   string           // stored value that counts as a miss
 }
 
 // lease is the name of the key that a reader takes before it copies key. It does not end
@@ -102,7 +110,7 @@ func (c *Cache) plan(ops []*Op) {
 	var t *topology.Topology
 	for i := 0; i < len(ops); i++ {
 		op := ops[i]
-		op.moving = false
+		op.moving, op.around = false, false
 		op.route, op.Err = c.sdk.Route(op.Key)
 		if op.Err != nil {
 			continue
@@ -118,6 +126,10 @@ func (c *Cache) plan(ops []*Op) {
 			op.other, op.moving = op.route.Other()
 			op.moving = op.moving && op.other.ID != op.route.ID() // else one is down
 		}
+		if c.cfg.Fence {
+			op.since = op.route.FirstSince()
+			op.around = op.since.IsZero()
+		}
 	}
 }
 
@@ -125,6 +137,7 @@ func (c *Cache) plan(ops []*Op) {
 // error; a Get without a value has none.
 func (c *Cache) Do(ctx context.Context, ops ...*Op) {
 	c.plan(ops)
+	ops = c.detour(ops)
 	writes := choose(ops, func(op *Op) bool { return op.moving && op.Kind != Get })
 	c.forget(ctx, writes)
 	c.atOwners(ctx, choose(ops, func(op *Op) bool { return op.Err == nil }))
@@ -132,6 +145,19 @@ func (c *Cache) Do(ctx context.Context, ops ...*Op) {
 	c.through(ctx, choose(ops, func(op *Op) bool {
 		return op.Kind == Get && op.moving && op.Err == nil && !op.Found
 	}))
+}
+
+// detour takes out what Fence can do nothing for: reads are misses, the rest fails.
+func (c *Cache) detour(ops []*Op) []*Op {
+	if !c.cfg.Fence {
+		return ops
+	}
+	return choose(ops, func(op *Op) bool {
+		if op.Err == nil && op.around && op.Kind != Get {
+			op.Err = c.cfg.ErrDetour
+		}
+		return op.Err == nil && !op.around
+	})
 }
 
 func choose(ops []*Op, want func(*Op) bool) []*Op {
@@ -171,7 +197,7 @@ func (c *Cache) atOwners(ctx context.Context, ops []*Op) {
 		return step{cmds: []Command{{"GET", op.Key}}, took: func(replies []Reply) {
 			op.Err = replies[0].Err
 			if stored, ok := replies[0].Value.(string); ok && op.Err == nil {
-				if op.Value, op.Found = c.open(stored, op.route.OwnedSince()); !op.Found {
+				if op.Value, op.Found = c.open(stored, op.since); !op.Found {
 					op.seen = stored
 				}
 			}
@@ -180,7 +206,7 @@ func (c *Cache) atOwners(ctx context.Context, ops []*Op) {
 }
 
 func (c *Cache) set(op *Op) step {
-	cmd := Command{"SET", op.Key, c.sealFor(op)}
+	cmd := Command{"SET", op.Key, c.seal(op.Value, op.since)}
 	if px := millis(op.TTL); px > 0 {
 		cmd = append(cmd, "PX", text(px))
 	}
@@ -189,13 +215,6 @@ func (c *Cache) set(op *Op) step {
 		cmds = []Command{{"DEL", lease(op.Key)}, cmd}
 	}
 	return step{cmds: cmds, took: func(replies []Reply) { op.Err = firstError(replies) }}
-}
-
-func (c *Cache) sealFor(op *Op) string {
-	if !c.cfg.Fence {
-		return op.Value
-	}
-	return c.seal(op.Value, op.route.OwnedSince())
 }
 
 func (c *Cache) del(op *Op) step {

@@ -9,7 +9,9 @@
 // clients use this package and are at most one step of the transition apart (and, for a
 // node that comes back with its memory, have Fence). A miss is always allowed.
 //
-// Three rules make it hold; a test that plays all their interleavings breaks without any:
+// Three rules make it hold. The test that plays clients in random interleavings of their
+// commands fails without the first deletion, without the second, without the lease, and
+// where a deletion removes the key before the lease:
 //
 //   - A write or a deletion is three steps: the key is deleted at its other owner, written
 //     or deleted at its owner, and deleted at the other owner again. The first keeps
@@ -19,10 +21,10 @@
 //     NSDI 2013, section 3.2.1): a key beside the key with the reader's nonce, taken
 //     before the other owner is read. Writes and deletions remove it, the copy is refused
 //     without it. So a deletion that comes between reading and copying is not undone.
-//   - The copy is made only if the key is absent and the client has got no newer topology
-//     meanwhile, with the time to live that was left.
+//   - The copy is made only if the key is absent and, as far as the client knows, has the
+//     same two owners still; with the time to live that was left.
 //
-// A stamp is the version since which the node has owned the key (sdk.Route.OwnedSince)
+// A stamp is the version since which the node has served the key (sdk.Route.FirstSince)
 // when the value was written, before the value: 0xf5, then epoch and seq as unsigned
 // varints (encoding/binary). It is the same in sdk/memcache. 0xf5 occurs in no UTF-8 text.
 //

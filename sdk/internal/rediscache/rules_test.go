@@ -57,6 +57,9 @@ func (s servers) do(node string, cmd Command) Reply {
 			}
 			return Reply{Value: []any{get(cmd[3]), int64(-1)}}
 		}
+		if cmd[1] == releaseScript {
+			return count(cmd[3], m[cmd[3]] == cmd[4])
+		}
 		return s.put(m, cmd[2:])
 	}
 	return Reply{Err: fmt.Errorf("unknown: %q", cmd)}

@@ -26,6 +26,10 @@ if ARGV[3] == '0' then redis.call('SET', KEYS[1], ARGV[2])
 else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
 return 1`
 
+// releaseScript gives up a lease of nonce ARGV[1].
+const releaseScript = `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])`
+
 // fill is a value on its way from the other owner to the owner.
 type fill struct {
 	op    *Op
@@ -50,7 +54,7 @@ func (c *Cache) through(ctx context.Context, ops []*Op) {
 	c.scatter(ctx, there, toOther, func(op *Op) step {
 		return step{cmds: []Command{{"EVAL", readScript, "1", op.Key}}, took: func(replies []Reply) { c.found(byOp[op], replies[0]) }}
 	})
-	c.copy(ctx, choose(there, func(op *Op) bool { return op.Found && byOp[op].nonce != "" }), byOp)
+	c.copy(ctx, choose(there, func(op *Op) bool { return byOp[op].nonce != "" }), byOp)
 }
 
 // present returns the operations whose keys the other owners have: a lease would be of no
@@ -112,14 +116,14 @@ func (c *Cache) found(f *fill, r Reply) {
 	c.stats.through.Add(1)
 }
 
-// copy stores values at the owners, under their leases.
+// copy stores values at the owners under their leases, and gives up the other leases: of
+// keys that had no value after all, or have another owner by now.
 func (c *Cache) copy(ctx context.Context, ops []*Op, fills map[*Op]*fill) {
-	ops = choose(ops, func(op *Op) bool {
-		now, err := c.sdk.Route(op.Key)
-		return err == nil && now.Topology() == op.route.Topology()
-	})
 	c.scatter(ctx, ops, toOwner, func(op *Op) step {
 		f := fills[op]
+		if !op.Found || !c.stays(op) {
+			return step{cmds: []Command{{"EVAL", releaseScript, "1", lease(op.Key), f.nonce}}, took: func([]Reply) {}}
+		}
 		ttl := f.ttl
 		if ttl == 0 {
 			ttl = 1 // ms: it is about to end
@@ -132,13 +136,20 @@ func (c *Cache) copy(ctx context.Context, ops []*Op, fills map[*Op]*fill) {
 	})
 }
 
+// stays reports whether the key has the same two owners as when it was looked up.
+func (c *Cache) stays(op *Op) bool {
+	now, err := c.sdk.Route(op.Key)
+	if err != nil || now.ID() != op.route.ID() {
+		return false
+	}
+	other, ok := now.Other()
+	return ok && other.ID == op.other.ID
+}
+
 // put is the command that stores a value if there is none, or only one that counts as
 // none, under the lease if there is a nonce.
 func (c *Cache) put(op *Op, value string, px int64, nonce string) Command {
-	stored := value
-	if c.cfg.Fence {
-		stored = c.seal(value, op.route.OwnedSince())
-	}
+	stored := c.seal(value, op.since)
 	if nonce == "" {
 		return Command{"EVAL", putScript, "1", op.Key, head(op.seen), stored, text(px)}
 	}
@@ -150,6 +161,9 @@ func (c *Cache) put(op *Op, value string, px int64, nonce string) Command {
 func (c *Cache) SetNX(ctx context.Context, key, value string, ttl time.Duration) (bool, error) {
 	op := &Op{Kind: Get, Key: key}
 	c.plan([]*Op{op})
+	if op.around && op.Err == nil {
+		op.Err = c.cfg.ErrDetour
+	}
 	if op.Err != nil {
 		return false, op.Err
 	}
@@ -204,7 +218,7 @@ func firstError(replies []Reply) error {
 	return nil
 }
 
-// isRead reports whether a command may be sent again without harm.
+// IsRead reports whether a command may be sent again without harm.
 func (cmd Command) IsRead() bool {
 	return len(cmd) > 0 && (strings.EqualFold(cmd[0], "GET") || strings.EqualFold(cmd[0], "MGET") || strings.EqualFold(cmd[0], "EXISTS"))
 }
