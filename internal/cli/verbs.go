@@ -71,7 +71,7 @@ func parseVersionArg(what, text string) (topology.Version, error) {
 func (a *app) rollbackCommand() *cobra.Command {
 	var edit editFlags
 	cmd := &cobra.Command{Use: "rollback VERSION", Short: "Declare spec and nodes of a kept version again, as a new version", Args: cobra.ExactArgs(1),
-		Long: "rollback publishes a new version with the spec and the nodes of a kept one; versions\nnever go back. Every key is mapped as then, unless that was in the middle of a ramp: then\ntables of slots, maglev and jump are filled anew from the present ones.",
+		Long: "rollback publishes a new version with the spec and the nodes of a kept one; versions\nnever go back. Every key is mapped as then, unless that was in the middle of a ramp, or\nregistered nodes have come or gone since, for they stay what they are now: then tables of\nslots, maglev and jump are filled anew from the present ones.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v, err := parseVersionArg("version", args[0])
 			if err != nil {
