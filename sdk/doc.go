@@ -32,7 +32,8 @@
 //     no requests ([WithResilience]), and no key moves for it.
 //   - While owners change in steps each key is with one of its two owners, the same
 //     one in all clients of a version; [Route.Other] names the other. With
-//     [Route.OwnedSince] a cache can tell what it stored before it lost a key.
+//     [Route.OwnedSince] a cache can tell what it stored before it lost a key, and with
+//     [Route.FirstSince] one that writes each key to one node.
 //
 // # Cost
 //

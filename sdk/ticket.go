@@ -30,7 +30,11 @@ const (
 // a request.) One goroutine at a time may call the methods of one variable.
 //
 // A Ticket whose Done is never called stays in the node's load for as long as
-// the node's incarnation lives; NodeLoad shows it in InFlight.
+// the node's incarnation lives; NodeStats shows it in InFlight. Nothing expires it: a
+// counter alone is what a request costs, and to know the old from the new each would
+// have to be remembered with its time, which is what [WithResilience] and policies pay
+// for. So call Done in a defer, or use [Client.Do], and watch for an InFlight that does
+// not come back to zero at night.
 type Ticket struct {
 	_ noCopy
 	grant

@@ -25,7 +25,7 @@ const (
 	KindMaglev     Kind = 2 // one row of TableSize entries
 	KindJump       Kind = 3 // row 0: owner of each bucket or none; row 1: who held it last
 	KindRendezvous Kind = 4 // reserved
-	KindSince      Kind = 5 // beside slots or maglev, as many rows and entries: since which version; see NewSince
+	KindSince      Kind = 5 // beside slots, maglev or jump: since which version; see NewSince
 	maxKind        Kind = KindSince
 )
 

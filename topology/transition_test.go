@@ -20,7 +20,8 @@ func movingDraft() Draft {
 		Before: []NodeWeight{{"cache-c", 0}, {"cache-a", 3}},
 		Tenure: &Tenure{Floor: Version{1, 9}, Nodes: []NodeTenure{{ID: "cache-a", Peak: 3, Gained: Version{1, 12}}}}, Up: Version{2, 44},
 		Tables: []*Object{d.Objects[0], mustObject(KindSlots, 1, []string{"cache-a", "cache-b"}, []uint16{0, 0, 0, 0, 0, 1, 0, 1})}}
-	d.Tenure = &Tenure{Floor: Version{1, 9}, Nodes: []NodeTenure{{ID: "cache-a", Peak: 3, Gained: Version{1, 12}, Lost: Version{2, 44}}, {ID: "gone", Peak: 1, Lost: Version{2, 7}}}}
+	d.Tenure = &Tenure{Floor: Version{1, 9}, Moved: Version{2, 8}, Nodes: []NodeTenure{{ID: "cache-a", Peak: 3, Gained: Version{1, 12}, Lost: Version{2, 44},
+		Least: 1, Steps: []WeightStep{{Version{1, 12}, 3}, {Version{2, 44}, 1}}}, {ID: "gone", Peak: 1, Lost: Version{2, 7}}}}
 	return d
 }
 
@@ -104,7 +105,7 @@ func TestTransitionRefused(t *testing.T) {
 	f("half a version", func(d *Draft) { d.Tenure.Nodes[1].Gained = Version{1, 0} }, "tenure.nodes", nil)
 	f("half a version moved", func(d *Draft) { d.Tenure.Moved = Version{0, 1} }, "tenure.moved", nil)
 	step := func(at, w uint32) WeightStep { return WeightStep{Version{1, uint64(at)}, w} }
-	f("a least weight alone", func(d *Draft) { d.Tenure.Nodes[0].Least = 1 }, "tenure.nodes", nil)
+	f("a least weight alone", func(d *Draft) { d.Tenure.Nodes[1].Least = 1 }, "tenure.nodes", nil)
 	f("a least weight above", func(d *Draft) { d.Tenure.Nodes[0].Least, d.Tenure.Nodes[0].Steps = 4, []WeightStep{step(3, 1)} }, "tenure.nodes", nil)
 	f("a weight above the peak", func(d *Draft) { d.Tenure.Nodes[0].Steps = []WeightStep{step(3, 4)} }, "tenure.nodes", nil)
 	f("weights in no order", func(d *Draft) { d.Tenure.Nodes[0].Steps = []WeightStep{step(3, 1), step(3, 2)} }, "tenure.nodes", nil)
