@@ -56,6 +56,7 @@ func TestEndAnswersEdits(t *testing.T) {
 		"that of nobody":   {time.Minute, false, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := &slowStore{Store: memstore.New(), take: c.take}
 			var first membership.Elector
 			if c.leads {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -170,12 +171,15 @@ func liveModel() porcupine.Model {
 		next := l
 		switch in.kind {
 		case "roll":
-			return when(l == out.live, l)
+			return when(l.told() == out.live, l)
 		case "attach":
-			if held := l[in.node]; held != "" && !out.unknown {
+			if held := l.told()[in.node]; held != "" && !out.unknown {
 				return when(errors.Is(out.err, membership.ErrDuplicate) && out.held == held, l)
 			}
-			if l[in.node] == "" {
+			switch {
+			case l[in.node] == "" && out.unknown:
+				next[in.node] = in.owner + fleeting
+			case l[in.node] == "":
 				next[in.node] = in.owner
 			}
 		case "end":
@@ -188,7 +192,38 @@ func liveModel() porcupine.Model {
 		}
 		return when(out.err == nil, next)
 	}
-	return model(func() any { return liveState{} }, func(state any, in op, out answer) []any { return step(state.(liveState), in, out) })
+	return model(func() any { return liveState{} }, func(state any, in op, out answer) (all []any) {
+		for _, l := range state.(liveState).worlds() {
+			all = append(all, step(l, in, out)...)
+		}
+		return all
+	})
+}
+
+// fleeting marks the record of an attachment whose outcome its caller does not know:
+// it is given up with its lease, and so is there until some moment that nobody tells.
+const fleeting = "?"
+
+// told returns what a reader is told.
+func (l liveState) told() liveState {
+	for i := range l {
+		l[i] = strings.TrimSuffix(l[i], fleeting)
+	}
+	return l
+}
+
+// worlds returns what may be there now: every fleeting record still, or no more.
+func (l liveState) worlds() []liveState {
+	all := []liveState{l}
+	for i := range l {
+		if strings.HasSuffix(l[i], fleeting) {
+			for _, w := range all {
+				w[i] = ""
+				all = append(all, w)
+			}
+		}
+	}
+	return all
 }
 
 func when(ok bool, state any) []any {

@@ -50,6 +50,9 @@ func TestModels(t *testing.T) {
 		"one place after the other":         {liveModel(), true, []step{{1, 2, attach("a"), answer{}}, {3, 8, op{kind: "end", owner: "a"}, answer{}}, {4, 9, attach("b"), answer{}}}},
 		"refused by nobody":                 {liveModel(), false, []step{{1, 2, attach("a"), answer{err: membership.ErrDuplicate, held: "b"}}}},
 		"there after its end":               {liveModel(), false, []step{{1, 2, attach("a"), answer{}}, {3, 4, op{kind: "end", owner: "a"}, answer{}}, {5, 6, op{kind: "roll"}, answer{live: liveState{"a"}}}}},
+		"unknown, there and gone":           {liveModel(), true, []step{{1, 9, attach("a"), answer{unknown: true}}, {2, 3, op{kind: "roll"}, answer{live: liveState{"a"}}}, {4, 5, op{kind: "roll"}, answer{}}}},
+		"unknown, in the way and gone":      {liveModel(), true, []step{{1, 9, attach("a"), answer{unknown: true}}, {2, 3, attach("b"), answer{err: membership.ErrDuplicate, held: "a"}}, {4, 5, attach("b"), answer{}}}},
+		"unknown, gone and there":           {liveModel(), false, []step{{1, 9, attach("a"), answer{unknown: true}}, {2, 3, op{kind: "roll"}, answer{live: liveState{"a"}}}, {4, 5, op{kind: "roll"}, answer{}}, {6, 7, op{kind: "roll"}, answer{live: liveState{"a"}}}}},
 	} {
 		var ops []porcupine.Operation
 		for i, s := range c.ops {
