@@ -261,6 +261,7 @@ func (c *Client) install(s *snapshot, savedAt time.Time) error {
 	c.lay(s)
 	c.plan(s)
 	c.snap.Store(s)
+	anew := c.reset && savedAt.IsZero() && !c.state.Held.IsZero()
 	c.reset = c.reset && !savedAt.IsZero() // the file is not what a reset waits for
 	t := s.topology()
 	c.pinned = t.ClusterID()
@@ -276,7 +277,7 @@ func (c *Client) install(s *snapshot, savedAt time.Time) error {
 		close(c.ready)
 	}
 	for sub := range c.subs {
-		sub.notify(t)
+		sub.notify(t, anew)
 	}
 	return nil
 }

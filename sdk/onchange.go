@@ -14,6 +14,9 @@ import (
 type Change struct {
 	From *topology.Topology // what this callback was called with last; nil the first time
 	To   *topology.Topology // what lookups go by
+	// Anew says that To need not continue From: the client was reset in between
+	// (Client.Reset).
+	Anew bool
 }
 
 // subscriber is one callback and what it has yet to be told. A goroutine runs
@@ -25,6 +28,7 @@ type subscriber struct {
 	mu      sync.Mutex
 	seen    *topology.Topology // what fn was called with last
 	next    *topology.Topology // newest; replaced while fn runs
+	anew    bool               // there was a reset between seen and next
 	running bool               // there is a goroutine
 	stopped bool
 }
@@ -50,7 +54,7 @@ func (c *Client) OnChange(fn func(Change)) (cancel func()) {
 	}
 	c.subs[s] = struct{}{}
 	if t := c.snap.Load().topology(); t != nil {
-		s.notify(t)
+		s.notify(t, false)
 	}
 	return func() {
 		c.mu.Lock()
@@ -67,13 +71,13 @@ func (s *subscriber) stop() {
 }
 
 // notify is called with c.mu held and the client not closed.
-func (s *subscriber) notify(t *topology.Topology) {
+func (s *subscriber) notify(t *topology.Topology, anew bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
 		return
 	}
-	s.next = t
+	s.next, s.anew = t, s.anew || anew
 	if !s.running {
 		s.running = true
 		s.client.calls.Add(1)
@@ -109,8 +113,8 @@ func (s *subscriber) take() (Change, bool) {
 		s.running = false
 		return Change{}, false
 	}
-	change := Change{From: s.seen, To: s.next}
-	s.seen = s.next
+	change := Change{From: s.seen, To: s.next, Anew: s.anew}
+	s.seen, s.anew = s.next, false
 	return change, true
 }
 

@@ -67,6 +67,11 @@ func (f *fleet) plan(s *snapshot) (*plan, error) {
 		}
 	}
 	if f.balance != nil {
+		if p.set.None() { // everybody is down: all that own keys, as Route says
+			for i, w := range weights {
+				all[i].Weight = w
+			}
+		}
 		err = f.pick(p, all)
 	}
 	p.plain = s.err == nil && f.balance == nil && f.resil == nil && p.local == nil && f.bound.View != SpillLoad

@@ -88,3 +88,25 @@ func TestWithReset(t *testing.T) {
 		t.Errorf("the file has %s after the reset", got)
 	}
 }
+
+// TestResetIsTold: callbacks are told once that a topology need not continue the last.
+func TestResetIsTold(t *testing.T) {
+	l := newLine(t)
+	v1, v2, v3 := l.ring(nodes(1)...), l.ring(nodes(2)...), l.ring(nodes(3)...)
+	c, f := start(t)
+	mustGive(t, f, v3)
+	told := make(chan sdk.Change)
+	defer c.OnChange(func(ch sdk.Change) { told <- ch })()
+	if ch := <-told; ch.Anew || ch.To != v3 {
+		t.Errorf("%+v", ch)
+	}
+	c.Reset()
+	mustGive(t, f, v1)
+	if ch := <-told; !ch.Anew || ch.To != v1 {
+		t.Errorf("%+v", ch)
+	}
+	mustGive(t, f, v2)
+	if ch := <-told; ch.Anew || ch.To != v2 {
+		t.Errorf("%+v", ch)
+	}
+}

@@ -162,3 +162,37 @@ func TestDrainedAndBack(t *testing.T) {
 		})
 	}
 }
+
+// TestEverybodyDown: with every owner down requests go to them all the same, those
+// without a key, too, and not to nodes that own nothing.
+func TestEverybodyDown(t *testing.T) {
+	for _, opts := range [][]sdk.Option{nil, {sdk.WithResilience(sdk.Resilience{})}} {
+		l := newLine(t)
+		c, f := start(t, append(opts, sdk.WithBalance(sdk.Balance{Replicas: true}))...)
+		all := nodes(4)
+		for i := range all {
+			all[i].State = topology.StateDown
+		}
+		all[3].State = topology.StateDraining
+		mustGive(t, f, l.ring(all...))
+		for range 50 {
+			tk, err := c.AcquireAny(t.Context(), 1)
+			if err != nil || tk.ID() == "node-003" {
+				t.Fatalf("%s, %v", tk.ID(), err)
+			}
+			if got := loadOf(t, c, tk.ID()).InFlight; got != 1 {
+				t.Fatalf("%d in flight", got)
+			}
+			tk.Done(sdk.Success)
+		}
+		all[0].State = topology.StateActive
+		mustGive(t, f, l.ring(all...))
+		for range 50 {
+			tk, err := c.AcquireAny(t.Context(), 1)
+			if err != nil || tk.ID() != "node-000" {
+				t.Fatalf("%s, %v", tk.ID(), err)
+			}
+			tk.Done(sdk.Success)
+		}
+	}
+}

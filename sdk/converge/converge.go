@@ -206,7 +206,12 @@ type Past struct {
 // Remember returns the past of client, from now on.
 func Remember(client *sdk.Client) *Past {
 	p := &Past{client: client}
-	p.end = client.OnChange(func(ch sdk.Change) { p.add(ch.To) })
+	p.end = client.OnChange(func(ch sdk.Change) {
+		if ch.Anew { // what was before need not lead here
+			p.forget()
+		}
+		p.add(ch.To)
+	})
 	p.add(client.Topology()) // at once: the callback may come when the client is further on
 	return p
 }
@@ -251,6 +256,12 @@ func (p *Past) Answer(ref topology.Ref) (answer []byte, newer bool) {
 		return nil, true
 	}
 	return append([]byte{formSaved}, saved...), true
+}
+
+func (p *Past) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line = nil
 }
 
 func (p *Past) find(ref topology.Ref) *topology.Topology {

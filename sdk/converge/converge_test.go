@@ -107,6 +107,31 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestForgetsOnReset: what a server held before it was reset need not lead to what it
+// holds since: it answers nobody with the difference.
+func TestForgetsOnReset(t *testing.T) {
+	plane := shardtest.New(t, "a", "b")
+	client := plane.Client()
+	past := converge.Remember(client)
+	defer past.Close()
+	knows(t, past, plane)
+	first := plane.Topology()
+	lost := plane.Assign("k", "a") // a client has this one
+	knows(t, past, plane)
+	plane.GoBack(first.Version())
+	for _, id := range []string{"b", "a", "b", "a"} {
+		plane.Assign("k", id)
+	}
+	client.Reset()
+	for client.Topology().Ref() != plane.Topology().Ref() {
+		time.Sleep(time.Millisecond)
+	}
+	knows(t, past, plane)
+	if answer, newer := past.Answer(lost.Ref()); answer != nil || !newer {
+		t.Errorf("an answer of %d bytes to who holds another line, newer %v", len(answer), newer)
+	}
+}
+
 // TestRemembersAtOnce: what the client holds when it is asked is known from the
 // first moment, however quickly it goes on.
 func TestRemembersAtOnce(t *testing.T) {
