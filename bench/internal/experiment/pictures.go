@@ -177,7 +177,7 @@ func plotCaches([]Row) map[string]Picture {
 		}
 		list = append(list, s)
 	}
-	return pictureOf("cachefleet", Picture{Title: "Hit rate of 20 caches after a change at 0", X: "windows of 10,000 requests", Y: "hit rate", Right: true, Series: list})
+	return pictureOf("cachefleet", Picture{Title: "Hit rate of 20 caches after a change at 0", X: "windows of 10,000 requests", Y: "hit rate", Right: true, Bottom: true, Series: list})
 }
 
 // pictureOf is p under a name, or nothing if it has no curves.
