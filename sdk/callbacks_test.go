@@ -99,3 +99,32 @@ func TestSlowCallbacks(t *testing.T) {
 		}
 	})
 }
+
+// TestOutlierMayCallClient: who is told of ejections may do anything with the client,
+// also when it is a version that ends one.
+func TestOutlierMayCallClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(t)
+		var c *sdk.Client
+		told := 0
+		config := outlier.Config{OnChange: func(outlier.Event) {
+			told++
+			c.SetHealth("node-001", told%2 == 0)
+		}}
+		c, f := start(t, sdk.WithResilience(sdk.Resilience{Outlier: config}))
+		four := nodes(4)
+		mustGive(t, f, l.ring(four...))
+		key := owned(t, c, "node-002")
+		for range 5 {
+			acquire(t, c, key, 1).Done(sdk.Failure)
+		}
+		time.Sleep(time.Second)
+		four[2].State = topology.StateDown // which ends the ejection
+		mustGive(t, f, l.ring(four...))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if told != 2 {
+			t.Errorf("told %d times", told)
+		}
+	})
+}

@@ -111,13 +111,7 @@ func (f *fleet) resilient() (err error) {
 	if c.Limit == 0 {
 		c.Limit = 1.0 / 3
 	}
-	told := c.OnChange
-	c.OnChange = func(e outlier.Event) {
-		f.ejected(e)
-		if told != nil {
-			told(e)
-		}
-	}
+	c.OnChange = f.ejected // which has the configured one told later: now locks are held
 	if f.detector, err = outlier.New(c); err != nil {
 		return err
 	}

@@ -20,7 +20,8 @@ import (
 // requests back when it is well.
 type Resilience struct {
 	// Outlier ejects nodes whose requests fail. A zero Limit means 1/3 here,
-	// not a tenth, with which fewer than ten nodes would never lose one.
+	// not a tenth, with which fewer than ten nodes would never lose one. Its OnChange is
+	// told as OnEject is.
 	Outlier outlier.Config
 	// Breaker stops calling a node of which half the requests fail, sooner than
 	// ejection may where its limit is reached; nil means a rate of 0.5 of at least

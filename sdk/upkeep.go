@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/shardd/shardd/resilience/outlier"
 	"github.com/shardd/shardd/topology"
 )
 
@@ -123,8 +124,10 @@ func (c *Client) tellEvents(ctx context.Context) {
 	}
 	for _, e := range f.told() {
 		c.logger.Debug("node ejected or taken back", "node", e.Node.Label(), "ejected", e.Ejected, "reason", e.Reason, "for", e.For)
-		if tell := f.resil.OnEject; tell != nil {
-			f.tell.tell(ctx, &f.ended, func() { c.guarded("OnEject", func() { tell(e) }) })
+		for _, tell := range []func(outlier.Event){f.resil.Outlier.OnChange, f.resil.OnEject} {
+			if tell != nil {
+				f.tell.tell(ctx, &f.ended, func() { c.guarded("OnEject", func() { tell(e) }) })
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@ package shardtest
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/shardd/shardd/placement"
@@ -20,16 +21,24 @@ func (p *Plane) Delay(d time.Duration) {
 
 // Hold keeps versions that are published from now on back until release is
 // called, as a watch does that hangs without an error. release waits until they
-// have arrived and may be called more than once.
+// have arrived and may be called more than once. While several hold, each has to
+// release.
 func (p *Plane) Hold() (release func()) {
 	p.mu.Lock()
-	p.held = len(p.line)
+	if p.holds++; p.holds == 1 {
+		p.held = len(p.line)
+	}
 	p.mu.Unlock()
+	var once sync.Once
 	return func() {
-		p.mu.Lock()
-		p.held = -1
-		p.tell()
-		p.mu.Unlock()
+		once.Do(func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.holds--; p.holds == 0 {
+				p.held = -1
+				p.tell()
+			}
+		})
 		_ = p.Settle(context.Background()) // which does not end
 	}
 }
@@ -78,6 +87,7 @@ func (p *Plane) GoBack(v topology.Version) {
 			return
 		}
 		p.line, p.table, p.history = p.line[:i+1], table, old.topology.Ref().History
+		p.held = min(p.held, len(p.line))
 		p.tell()
 		return
 	}

@@ -33,6 +33,7 @@ type Plane struct {
 	history topology.History
 	delay   time.Duration
 	held    int  // versions that may be delivered while holding; -1 = all
+	holds   int  // how many hold
 	away    bool // watches are refused
 	watches map[*watch]struct{}
 	changed chan struct{} // closed and replaced with every change

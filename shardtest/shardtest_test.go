@@ -272,3 +272,37 @@ func clash(t *testing.T, plane *shardtest.Plane) map[string]string {
 	t.Fatal("no two keys of one slot")
 	return nil
 }
+
+// TestHolds: who holds does so until he releases, whatever others do, also when the
+// plane goes back.
+func TestHolds(t *testing.T) {
+	p := shardtest.New(t, "a", "b")
+	c := p.Client()
+	first := p.Topology()
+	p.Assign("k", "a")
+	want := func(topo *topology.Topology) {
+		t.Helper()
+		if err := p.Settle(t.Context()); err != nil || c.Topology().Ref() != topo.Ref() {
+			t.Errorf("on %s, want %s, %v", c.Topology().Ref(), topo.Ref(), err)
+		}
+	}
+	one := p.Hold()
+	one()
+	two := p.Hold()
+	held := p.Topology()
+	p.Assign("k", "b")
+	one() // again
+	want(held)
+	three := p.Hold()
+	two()
+	want(held)
+	three()
+	want(p.Topology())
+	last := p.Topology()
+	four := p.Hold()
+	p.GoBack(first.Version())
+	p.RaiseEpoch()
+	want(last)
+	four()
+	want(p.Topology())
+}
