@@ -10,14 +10,17 @@
 // key specifications; a command whose keys are on several nodes is refused with
 // ErrCrossNode, and one without a key with ErrNoKey. DoMulti sends each node its part,
 // all at once; commands to one node keep their order. MGet, MSet and Del are split by
-// node. Each node has a rueidis.Client of its own, connected before its first command
-// and closed when the node has left.
+// node. Each node has a rueidis.Client of its own, connected before its first command,
+// replaced by a new one when it is old or has served enough, and closed when the node
+// has left, each time after what is in flight. [Cache] is for strings that are cached: it
+// reads through to a key's other owner while its owner changes in steps, and takes what a
+// server kept while it was away for misses.
 //
 // # Cost
 //
 // Over rueidis: one lookup, a map access and two atomic operations a command. rueidis
-// sends all commands to a node over few connections (ClientOption.PipelineMultiplex),
-// which is their cap.
+// sends all commands to a node over few connections (ClientOption.PipelineMultiplex), and
+// has two pools beside them for what blocks; Config.MaxConns is their cap together.
 //
 // # What it does not do
 //

@@ -234,6 +234,11 @@ func (g *game) play(ctx context.Context) string {
 			return fmt.Sprintf("%+v is old in %+v", e, g.log)
 		}
 	}
+	for node, m := range s {
+		if _, ok := m[lease(g.key)]; ok {
+			return "a lease is left at " + node
+		}
+	}
 	return ""
 }
 
