@@ -66,13 +66,22 @@ func TurnRamp(back bool) Edit {
 			case was.Weight == 0:
 				d.Nodes[i].State = topology.StateDraining
 			default:
-				if d.Nodes[i].Weight = was.Weight; d.Nodes[i].OwnerWeight() == 0 {
-					d.Nodes[i].State = topology.StateActive
-				}
+				d.Nodes[i] = owning(d.Spec, d.Nodes[i], was.Weight)
 			}
 		}
 		return d, nil
 	}}
+}
+
+// owning returns n with a state, and a weight if need be, by which it owns as much.
+func owning(spec topology.Spec, n topology.Node, weight uint32) topology.Node {
+	if n.State != topology.StateActive && n.State != topology.StateDown {
+		n.State = topology.StateActive
+	}
+	if spec.OwnerWeight(n) != weight {
+		n.Weight = weight
+	}
+	return n
 }
 
 // Turning reports whether the steps of the head go back to what was before, as is
