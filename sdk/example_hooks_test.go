@@ -99,11 +99,9 @@ func ExampleProblemHook() {
 }
 
 // closing closes connections to nodes that are done with.
-type closing chan string
+type closing chan sdk.Departed
 
-func (c closing) OnDrained(d sdk.Departed) {
-	c <- fmt.Sprintf("%s can be closed; cost cut off: %d", d.Node.ID, d.Cut)
-}
+func (c closing) OnDrained(d sdk.Departed) { c <- d }
 
 // A node drains: what is in flight finishes, then its connections are closed.
 // Streams of a node named gpu-* may take ten minutes.
@@ -127,7 +125,8 @@ func ExampleDrainedHook() {
 	}
 	plane.SetState("gpu-1", topology.StateDraining)
 	stream.Done(sdk.Success) // it finishes by itself
-	fmt.Println(<-done)
+	var gone sdk.Departed = <-done
+	fmt.Println(gone.Node.ID, "can be closed; cost cut off:", gone.Cut)
 	// Output: gpu-1 can be closed; cost cut off: 0
 }
 

@@ -235,3 +235,31 @@ func ExampleTenure() {
 	fmt.Println("b lost keys in", b.Lost, "and has them since", b.Gained)
 	// Output: b lost keys in 1.3 and has them since 1.4
 }
+
+// On a ring a node that grows takes keys and keeps its own: what each weight had is
+// remembered, so that only the keys that came with the growth count as new.
+func ExampleWeightStep() {
+	d := topology.Draft{
+		Cluster: "cache", ID: topology.ClusterID{1}, History: 1,
+		Version: topology.Version{Epoch: 1, Seq: 1},
+		Spec:    topology.Spec{Algorithm: topology.Ring},
+		Nodes:   []topology.Node{{ID: "a", Weight: 1}, {ID: "b", Weight: 1}},
+	}
+	var table *placement.Table
+	for seq, weight := range []uint32{1, 3, 2} {
+		d.Version.Seq, d.Nodes[1].Weight = uint64(seq+1), weight
+		next, err := placement.UpdateWith(table, d, placement.UpdateOptions{Tenure: true})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		table = next
+	}
+	for _, s := range table.Topology().Tenure().Node("b").Steps {
+		var step topology.WeightStep = s
+		fmt.Println("weight", step.Weight, "since", step.Since)
+	}
+	// Output:
+	// weight 3 since 1.2
+	// weight 2 since 1.3
+}

@@ -21,14 +21,11 @@ import (
 	"testing"
 )
 
-// examplesLater lists the trees whose examples are still being written.
-var examplesLater = []string{"sdk/groupcache", "sdk/grpclb", "sdk/httplb", "loadreport"}
-
 // notPublic are the trees that nobody imports, besides those named internal.
 var notPublic = []string{"cmd", "test", "bench", "examples"}
 
 func public(rel string) bool {
-	return !slices.Contains(strings.Split(rel, "/"), "internal") && !inTree(rel, notPublic) && !inTree(rel, examplesLater)
+	return !slices.Contains(strings.Split(rel, "/"), "internal") && !inTree(rel, notPublic)
 }
 
 func inTree(rel string, trees []string) bool {
