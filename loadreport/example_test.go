@@ -65,20 +65,6 @@ func ExampleConfig() {
 	// Output: 0.75
 }
 
-// Where there is no middleware, as in a server of another protocol, requests are counted
-// by hand: here those of a model server, by their tokens.
-func ExampleRequest() {
-	load := loadreport.New(loadreport.Config{})
-	long, short := load.Begin(4000), load.Begin(50)
-	fmt.Println("to the client of the short one:", short.Report().InFlight)
-	short.Done(false)
-	long.Done(true) // failed
-	fmt.Println("in the end:", load.Report().InFlight)
-	// Output:
-	// to the client of the short one: 4000
-	// in the end: 0
-}
-
 // A report in both of its forms.
 func ExampleReport() {
 	r := loadreport.Report{InFlight: 7, HasInFlight: true, CPU: .25, Named: map[string]float64{"queue_depth": 3}}

@@ -2,7 +2,6 @@ package grpcreport_test
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"testing"
 
@@ -85,14 +84,4 @@ func TestReports(t *testing.T) {
 	if _, ok := grpcreport.FromTrailer(metadata.Pairs(grpcreport.Trailer, "\xff")); ok {
 		t.Error("nonsense was read")
 	}
-}
-
-func Example() {
-	load := loadreport.New(loadreport.Config{})
-	server := grpc.NewServer(
-		grpc.UnaryInterceptor(grpcreport.Unary(load)),
-		grpc.StreamInterceptor(grpcreport.Stream(load)))
-	grpcreport.RegisterProbe(server, load)
-	fmt.Println(len(server.GetServiceInfo()), "service besides your own")
-	// Output: 1 service besides your own
 }

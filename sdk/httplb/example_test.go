@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
+	"time"
 
 	"github.com/shardd/shardd/sdk"
 	"github.com/shardd/shardd/sdk/httplb"
@@ -62,4 +64,22 @@ func ExampleTransport_reverseProxy() {
 	}}
 	_ = &http.Server{Addr: "127.0.0.1:8080", Handler: proxy}
 	// Output:
+}
+
+// Connections that are warmed up, few, and replaced after ten minutes or ten thousand
+// requests; a request goes to the next node if its own cannot be connected to.
+func ExampleConfig() {
+	cfg := httplb.Config{
+		Key:         httplb.KeyHeader("X-Tenant"),
+		WarmPath:    "/healthz",
+		WarmUp:      2,
+		MaxConns:    16,
+		MaxAge:      10 * time.Minute,
+		MaxRequests: 10_000,
+		Tries:       2,
+	}
+	req := httptest.NewRequest(http.MethodGet, "http://api/", nil)
+	req.Header.Set("X-Tenant", "acme")
+	fmt.Println(cfg.Key(req))
+	// Output: acme
 }
