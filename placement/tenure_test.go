@@ -210,6 +210,34 @@ func TestOwnedSinceAfterAFlap(t *testing.T) {
 	}
 }
 
+// Who stands in on the one side of a transition for a node that is down, and has the
+// key on the other side, has missed what was written when the node was up again.
+func TestOwnedSinceAroundStandIns(t *testing.T) {
+	for _, a := range topology.Algorithms() {
+		t.Run(string(a), func(t *testing.T) {
+			o := newOracle(t, topology.Spec{Algorithm: a, TableSize: 251, SlotCount: 256}, 300)
+			o.loose = true
+			nodes, grown := stepNodes(1, 1, 1), stepNodes(1, 4, 1)
+			o.take(placement.UpdateWith(nil, o.draft(nodes), placement.UpdateOptions{Tenure: true}))
+			o.take(placement.Begin(o.at, o.draft(grown), topology.Transition{ID: 7, Kind: topology.TransitionNone, Thresholds: []uint64{1}}))
+			for _, state := range []topology.State{topology.StateDown, topology.StateActive} {
+				grown[0].State = state
+				o.take(placement.Step(o.at, o.draft(grown), 1))
+			}
+			o.take(placement.Step(o.at, o.draft(grown), 1<<63))
+			o.take(placement.Step(o.at, o.draft(grown), 1)) // back, and over again as one goes down
+			grown[0].State = topology.StateDown
+			o.take(placement.Step(o.at, o.draft(grown), 1<<63))
+			o.take(placement.Settle(o.at, o.draft(grown)))
+			// It drains, so it is up on the side before; that is taken back, and it is down.
+			drains := slices.Clone(grown)
+			drains[0].State = topology.StateDraining
+			o.take(placement.Begin(o.at, o.draft(drains), topology.Transition{ID: 7, Kind: topology.TransitionNone, Thresholds: []uint64{1}}))
+			o.take(placement.Settle(o.at, o.draft(grown)))
+		})
+	}
+}
+
 func TestTenureBeginsAnew(t *testing.T) {
 	s := newTenures(t, topology.Spec{Algorithm: topology.Maglev, TableSize: 251})
 	with := placement.UpdateOptions{Tenure: true}
