@@ -206,7 +206,7 @@ func ExampleStats() {
 	t := set.Take(1, 0)
 	t.Done(0, balance.Outcome{Result: balance.Success})
 	t.Done(0, balance.Outcome{Result: balance.Success})
-	var stats balance.Stats = set.Member(1).Node.Stats()
+	stats := set.Member(1).Node.Stats()
 	fmt.Printf("%+v\n", stats)
 	// Output: {InFlight:0 Expired:0 Repeated:1}
 }

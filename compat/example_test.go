@@ -48,7 +48,7 @@ func ExampleModulo() {
 		fmt.Println(err)
 		return
 	}
-	var table *compat.Modulo = m.Modulo
+	table := m.Modulo
 	fmt.Println(table.Size(), three[table.Locate(m.Hash.Sum("user:17"))].ID)
 	// Output: 3 c
 }
@@ -61,7 +61,7 @@ func ExampleJump() {
 		fmt.Println(err)
 		return
 	}
-	var jump *compat.Jump = m.Jump
+	jump := m.Jump
 	fmt.Println(jump.Buckets(), three[jump.Locate(m.Hash.Sum("user:17"))].ID)
 	// Output: [0 1 2] c
 }
@@ -73,7 +73,7 @@ func ExampleScore() {
 		fmt.Println(err)
 		return
 	}
-	var score *compat.Score = m.Score
+	score := m.Score
 	for _, i := range score.AppendReplicas(nil, m.Hash.Sum("user:17"), 3) {
 		fmt.Print(three[i].ID, " ")
 	}
@@ -88,7 +88,7 @@ func ExampleKeyed() {
 		fmt.Println(err)
 		return
 	}
-	var keyed *compat.Keyed = m.Keyed
+	keyed := m.Keyed
 	fmt.Println(three[keyed.LocateKey("user:17")].ID)
 	// Output: b
 }

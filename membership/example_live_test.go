@@ -24,13 +24,13 @@ func ExampleRoster() {
 		roll, err = roster.Roll(ctx)
 		check(err)
 		for _, live := range roll.Live {
-			var health membership.Health = live.Health
+			health := live.Health
 			if there = health == membership.HealthBad; there {
 				fmt.Println(live.ID, live.Addr, live.Incarnation, health, live.Reason)
 			}
 		}
 	}
-	var s membership.MemberStatus = member.Status()
+	s := member.Status()
 	fmt.Println(s.Registered, s.Incarnation, s.Losses, s.Err)
 	// Output:
 	// a 10.0.0.1:11211 1 bad disk full

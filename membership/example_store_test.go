@@ -119,7 +119,7 @@ func ExampleState() {
 	check(err)
 
 	fmt.Println(state.Head.Version(), "generation", state.Generation, "applied", state.Applied)
-	var pending []membership.Note = state.Edits
+	pending := state.Edits
 	fmt.Println(pending[0].Generation, pending[0].By, pending[0].Why)
 	// Output:
 	// 1.1 generation 2 applied 1
@@ -132,7 +132,7 @@ func ExampleFreeze() {
 	_, cluster := published(ctx)
 	state, err := cluster.Freeze(ctx, &membership.Freeze{By: "alice", Why: "trade fair"})
 	check(err)
-	var standing membership.Standing = state.Standing
+	standing := state.Standing
 	fmt.Println(standing.Frozen.Err())
 
 	careful := membership.SetWeight("b", 2)
@@ -189,7 +189,7 @@ func ExamplePublication() {
 	state, err := cluster.Load(ctx)
 	check(err)
 	late := membership.Publication{Generation: state.Generation} // made before there was a head
-	var at membership.Position = state.Position()
+	at := state.Position()
 	fmt.Println(at.Head.Version, errors.Is(at.Check(late), membership.ErrConflict))
 	fmt.Println(errors.Is(cluster.Publish(ctx, leader, late), membership.ErrConflict))
 	// Output:
@@ -202,7 +202,7 @@ func ExampleController_Status() {
 	store, cluster := published(context.Background())
 	controller, err := membership.NewController(membership.ControllerConfig{Store: cluster, Elector: store, Cluster: "cache", ID: "host-2"})
 	check(err)
-	var s membership.Status = controller.Status() // before Run
+	s := controller.Status() // before Run
 	fmt.Println("leading:", s.Leading, "published:", s.Applied == s.Generation, "error:", s.Err)
 	// Output: leading: false published: true error: <nil>
 }

@@ -69,7 +69,7 @@ func ExampleCompare() {
 		return
 	}
 	for _, row := range c.Rows {
-		var r migrate.Row = row
+		r := row
 		if r.Movement == nil {
 			fmt.Println(r.Algorithm, "-", r.Note)
 			continue
@@ -112,7 +112,7 @@ func ExampleTraffic() {
 	}
 	for _, row := range c.Rows {
 		if row.Planned {
-			var f *migrate.Forecast = row.Forecast
+			f := row.Forecast
 			fmt.Printf("%s: hit rate %.2f dips by %.2f, back after %d requests; %d waves\n", row.Algorithm, f.HitRate, f.Dip, f.Recovery, f.Waves)
 		}
 	}

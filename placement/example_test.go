@@ -94,7 +94,7 @@ func ExampleMovementWith() {
 	for _, f := range r.Flows {
 		fmt.Printf("%s -> %s: %.3f\n", f.From, f.To, f.Share)
 	}
-	var s placement.Summary = r.Summary
+	s := r.Summary
 	fmt.Printf("moved %.3f, minimum %.3f, needless %.3f\n", s.Ratio, s.Minimum, s.BetweenUnchanged)
 	// Output:
 	// c -> a: 0.167
@@ -113,7 +113,7 @@ func ExampleMovementKeys() {
 			}
 		}
 	}
-	var r placement.KeyReport = placement.MovementKeys(from, to, keys)
+	r := placement.MovementKeys(from, to, keys)
 	fmt.Println(r.Moved, "of", r.Total)
 	for _, n := range r.Nodes {
 		fmt.Println(n.ID, n.Before, "->", n.After, "in", n.In, "out", n.Out)
@@ -174,7 +174,7 @@ func ExampleWarnings() {
 		fmt.Println(err)
 		return
 	}
-	var warnings []placement.Warning = placement.Warnings(table)
+	warnings := placement.Warnings(table)
 	for _, w := range warnings {
 		fmt.Println(w.Code+":", w.Message)
 	}
@@ -202,7 +202,7 @@ func ExampleSample() {
 		fmt.Println(err)
 		return
 	}
-	var s *placement.Sample = r.Sample
+	s := r.Sample
 	fmt.Printf("%s: %.3f; of %d hashes %.3f move, 95 %% in %.3f..%.3f\n", r.Method, r.Ratio, s.Keys, s.Ratio, s.Interval[0], s.Interval[1])
 	// Output: independent: 0.667; of 50000 hashes 0.667 move, 95 % in 0.663..0.671
 }

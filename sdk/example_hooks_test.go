@@ -125,7 +125,7 @@ func ExampleDrainedHook() {
 	}
 	plane.SetState("gpu-1", topology.StateDraining)
 	stream.Done(sdk.Success) // it finishes by itself
-	var gone sdk.Departed = <-done
+	gone := <-done
 	fmt.Println(gone.Node.ID, "can be closed; cost cut off:", gone.Cut)
 	// Output: gpu-1 can be closed; cost cut off: 0
 }
@@ -145,7 +145,7 @@ func ExampleSnapshotState() {
 	}
 	_ = client.WaitReady(context.Background())
 	client.Close() // what is held has been saved
-	var file sdk.SnapshotState = client.State().Snapshot
+	file := client.State().Snapshot
 	fmt.Println(file.Saved.Version, file.Problem)
 	// Output: 1.1 <nil>
 }

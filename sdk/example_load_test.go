@@ -69,7 +69,7 @@ func ExampleLoadView() {
 		t.Done(sdk.Success)
 	}
 	for _, n := range client.LoadStats().Nodes {
-		var node sdk.NodeLoad = n
+		node := n
 		fmt.Println(node.ID, "acquired", node.Acquired, "load", node.Load > 0, "refusals", node.Refusals)
 	}
 	// Output:
@@ -83,7 +83,7 @@ func ExampleLoadView() {
 // What an error says of the node that it came from.
 func ExampleOutcome() {
 	for _, err := range []error{nil, context.DeadlineExceeded, context.Canceled, os.ErrNotExist} {
-		var o sdk.Outcome = sdk.OutcomeOf(err)
+		o := sdk.OutcomeOf(err)
 		fmt.Println(err, "->", o)
 	}
 	// Output:
@@ -103,7 +103,7 @@ func ExampleOverlay() {
 
 	route, err := client.Route("user:1")
 	fmt.Println(route.ID() != "a", "owner", route.Owner().ID, route.Detour(), errors.Is(err, sdk.ErrNotReady))
-	var o sdk.Overlay = client.Overlay()
+	o := client.Overlay()
 	fmt.Println("around", o.Around, "ignored:", o.Ignored)
 	// Output:
 	// true owner a true false

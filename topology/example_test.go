@@ -68,7 +68,7 @@ func first() *topology.Topology {
 // A table is addressed by its digest: who has it need not fetch it again.
 func ExampleObject() {
 	owners := first().Object(topology.KindSlots)
-	var ref topology.ObjectRef = owners.Ref()
+	ref := owners.Ref()
 	fmt.Println(ref.Kind, ref.Length, owners.Nodes(), owners.Entries(0))
 
 	received, err := topology.DecodeObject(owners.Encode())
@@ -148,7 +148,7 @@ func ExampleSpec() {
 		{Algorithm: topology.Jump, JumpVariant: topology.JumpClassic},
 	} {
 		normal := spec.Normal()
-		var hash topology.KeyHash = normal.KeyHash
+		hash := normal.KeyHash
 		fmt.Printf("%s: %s, %d slots, variant %q\n", normal.Algorithm, hash, normal.SlotCount, normal.JumpVariant)
 	}
 	// Output:
@@ -203,8 +203,8 @@ func ExampleTransition() {
 		return
 	}
 	x := moving.Topology().Transition()
-	var kind topology.TransitionKind = x.Kind
-	var before []topology.NodeWeight = x.Before
+	kind := x.Kind
+	before := x.Before
 	fmt.Println(kind, x.Over, before, moving.Moving())
 	// Output: none 5m0s [{c 0}] true
 }
@@ -230,8 +230,8 @@ func ExampleTenure() {
 			return
 		}
 	}
-	var record *topology.Tenure = table.Topology().Tenure()
-	var b topology.NodeTenure = record.Node("b")
+	record := table.Topology().Tenure()
+	b := record.Node("b")
 	fmt.Println("b lost keys in", b.Lost, "and has them since", b.Gained)
 	// Output: b lost keys in 1.3 and has them since 1.4
 }
@@ -256,7 +256,7 @@ func ExampleWeightStep() {
 		table = next
 	}
 	for _, s := range table.Topology().Tenure().Node("b").Steps {
-		var step topology.WeightStep = s
+		step := s
 		fmt.Println("weight", step.Weight, "since", step.Since)
 	}
 	// Output:

@@ -69,7 +69,7 @@ func ExampleNodeStats() {
 	fmt.Println(set.Admit(0, 1), set.AdmitExact(0, 1)) // AdmitExact counts the refusal
 	a.Force(1)                                         // all refused: it goes home over the cap
 
-	var stats bounded.NodeStats = a.Stats()
+	stats := a.Stats()
 	fmt.Println("picks", stats.Picks, "in flight", stats.InFlight, "refused", stats.Refused, "over", stats.Over)
 	// Output:
 	// true false

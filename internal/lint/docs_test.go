@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -115,7 +116,7 @@ func (l listing) compile(source string) (wrong []error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, "", source, 0)
 	if err != nil {
-		if list, ok := err.(scanner.ErrorList); ok && len(list) > 0 {
+		if list := (scanner.ErrorList)(nil); errors.As(err, &list) {
 			err = list[0] // the others follow from it
 		}
 		return []error{err}
@@ -123,7 +124,7 @@ func (l listing) compile(source string) (wrong []error) {
 	conf := types.Config{
 		Importer: l.importer(fset, listedPackage{}),
 		Error: func(err error) {
-			if e, ok := err.(types.Error); !ok || !e.Soft {
+			if e := (types.Error{}); !errors.As(err, &e) || !e.Soft {
 				wrong = append(wrong, err)
 			}
 		},

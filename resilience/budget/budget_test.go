@@ -205,7 +205,7 @@ func ExampleStats() {
 		b.Request(time.Second)
 	}
 	b.Retry(time.Second)
-	var s budget.Stats = b.Stats(time.Second)
+	s := b.Stats(time.Second)
 	fmt.Println(s.Retries, "of", s.Allowed, "retries for", s.Requests, "requests")
 	// Output: 1 of 10 retries for 50 requests
 }

@@ -257,7 +257,7 @@ func ExampleStatus() {
 	var g drain.Gate
 	stream, _ := g.Admit()
 	g.Drain(0, time.Minute)
-	var s drain.Status = g.Status(20 * time.Second)
+	s := g.Status(20 * time.Second)
 	fmt.Println(s.Draining, s.InFlight, s.Left)
 	stream.Done()
 	fmt.Println(g.Status(20 * time.Second).InFlight)

@@ -365,7 +365,7 @@ func Example() {
 // Who is out, why and for how long.
 func ExampleEvent() {
 	d, err := outlier.New(outlier.Config{Limit: 0.5, Consecutive: 2, OnChange: func(e outlier.Event) {
-		var why outlier.Reason = e.Reason
+		why := e.Reason
 		fmt.Println(e.Node.Label(), "ejected:", e.Ejected, why, e.For)
 	}})
 	if err != nil {
@@ -375,7 +375,7 @@ func ExampleEvent() {
 	d.Add("b", outlier.Up, 0)
 	a.Record(time.Second, resilience.Timeout)
 	a.Record(time.Second, resilience.Timeout)
-	var s outlier.Stats = d.Stats()
+	s := d.Stats()
 	fmt.Println(s.Ejected, "of", s.Nodes, "out, at most", s.Limit)
 	d.Sweep(time.Minute)
 	// Output:

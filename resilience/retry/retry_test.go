@@ -300,7 +300,7 @@ func BenchmarkDo(b *testing.B) {
 // to be left alone for a while.
 func ExampleEvent() {
 	p, err := retry.New(retry.Config{Backoff: backoff.Config{Base: time.Millisecond}, OnFailure: func(e retry.Event) {
-		var then retry.Decision = e.Then
+		then := e.Then
 		fmt.Println(e.Attempt, e.Kind, e.Err, "->", then, e.Delay)
 	}})
 	if err != nil {

@@ -273,7 +273,7 @@ func ExampleCandidate() {
 	prefixes.Note(affinity.Chain(nil, 0, prompt, 8), "gpu-2", 0)
 	prefixes.Note(affinity.Chain(nil, 0, prompt[:16], 8), "gpu-1", 0)
 
-	var known []affinity.Candidate = prefixes.Candidates(nil, affinity.Chain(nil, 0, prompt, 8), time.Second)
+	known := prefixes.Candidates(nil, affinity.Chain(nil, 0, prompt, 8), time.Second)
 	for _, c := range known {
 		fmt.Println(c.Node, c.Chunks, "chunks")
 	}

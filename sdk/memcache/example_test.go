@@ -69,7 +69,7 @@ func ExampleStats() {
 
 	cache := shardmemcache.New(client, shardmemcache.Config{MaxAge: 10 * time.Minute, MaxRequests: 100_000})
 	defer cache.Close()
-	var stats shardmemcache.Stats = cache.Stats()
+	stats := cache.Stats()
 	fmt.Println(stats.Renewed)
 	// Output: 0
 }

@@ -85,7 +85,7 @@ func ExampleGuard() {
 		fmt.Println(w.Code)
 	}
 	// Behind another kind of server: the same by hand.
-	var verdict owner.Verdict = guard.Judge(context.Background(), "2", "")
+	verdict := guard.Judge(context.Background(), "2", "")
 	fmt.Println(verdict.Err != nil, verdict.Retry)
 	// Output:
 	// served true true
@@ -104,7 +104,7 @@ func ExampleLease() {
 		fmt.Println(err)
 		return
 	}
-	var held owner.Lease = lease
+	held := lease
 	if err := held.Settle(ctx, topology.Ref{Version: topology.Version{Epoch: 1, Seq: 4}}); err != nil {
 		fmt.Println(err)
 		return

@@ -65,7 +65,7 @@ func ExampleShadow() {
 	s := shadow.New(now, next)
 	s.Observe("user:1") // beside each request
 
-	var metrics *sdkprom.Shadow = sdkprom.NewShadow(s)
+	metrics := sdkprom.NewShadow(s)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics)
 	families, err := registry.Gather()

@@ -63,8 +63,8 @@ func ExampleClient() {
 	}
 
 	var moves []shadow.Move
-	var log shadow.Option = shadow.WithMoves(func(m shadow.Move) { moves = append(moves, m) })
-	var client *shadow.Client = shadow.Wrap(today, shadow.New(before, after, log))
+	log := shadow.WithMoves(func(m shadow.Move) { moves = append(moves, m) })
+	client := shadow.Wrap(today, shadow.New(before, after, log))
 	for k := range 100 {
 		if _, err := client.Route(fmt.Sprint("user:", k)); err != nil {
 			fmt.Println(err)
