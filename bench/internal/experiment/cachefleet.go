@@ -96,7 +96,9 @@ func runCacheFleet(ctx context.Context, e *Env) ([]Row, error) {
 		switch {
 		case how == "emptied", what != "outage" && (fence || what != "return"):
 			r.Checks = []Check{exactly("stale", 0)}
-		default: // a node that comes back, and nothing that tells old values; the fence knows of ownership, not of outages
+		case what == "outage" || r.paramText("algorithm") == string(topology.Ring):
+			// A node that comes back to its keys, and nothing that tells old values; the fence
+			// knows of ownership, not of outages. On slots it mostly gets others.
 			r.Checks = []Check{atLeast("stale", 1e-6)}
 		}
 		if how == "ramp" || how == "one a window" { // gentler than at once, two rows before it
