@@ -332,6 +332,20 @@ func testUnready(t *testing.T) {
 	}
 }
 
+// TestConnects: nodes are connected to before the first call.
+func TestConnects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, dial := inMemory(t, 2)
+		connect(t, plane(t, all).Client(), grpclb.Config{Dial: dial})
+		synctest.Wait()
+		for _, b := range all {
+			if n := b.open.Load(); n != 1 {
+				t.Errorf("%s: %d connections", b.id, n)
+			}
+		}
+	})
+}
+
 // TestJoin: a node is connected to before it owns keys, so that its first call waits
 // for nothing.
 func TestJoin(t *testing.T) { synctest.Test(t, testJoin) }
