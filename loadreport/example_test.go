@@ -32,7 +32,7 @@ func Example() {
 func ExampleRequest() {
 	load := loadreport.New(loadreport.Config{})
 	other := load.Begin(500) // another client's
-	var request loadreport.Request = load.Begin(200)
+	request := load.Begin(200)
 	fmt.Println("goes with the answer:", request.Report().InFlight) // without itself
 	request.Done(false)
 	fmt.Println("answers a probe:", load.Report().InFlight)
