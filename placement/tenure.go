@@ -18,14 +18,14 @@ func record(prev *Table, d *topology.Draft, v topology.Version) error {
 		return err
 	}
 	d.Objects = slices.DeleteFunc(slices.Clone(d.Objects), func(o *topology.Object) bool { return o.Kind() == topology.KindSince })
-	for _, o := range d.Objects {
-		since, err := newSincer(prev, d, o, v).object()
-		if err != nil {
-			return err
-		}
-		d.Objects = append(d.Objects, since)
-		break
+	if len(d.Objects) == 0 {
+		return nil
 	}
+	since, err := newSincer(prev, d, d.Objects[0], v).object()
+	if err != nil {
+		return err
+	}
+	d.Objects = append(d.Objects, since)
 	return nil
 }
 
