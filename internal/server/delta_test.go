@@ -154,8 +154,8 @@ func TestDeltasToClients(t *testing.T) {
 		if !c.Topology().Equal(st.Head) || !c.Topology().Complete() {
 			t.Errorf("%s: client has %v, the store %v", algorithm, c.Topology().Ref(), st.Head.Ref())
 		}
-		if full, delta := r.metric(`shardd_watch_messages_total{type="full"} `), r.metric(`shardd_watch_messages_total{type="delta"} `); full != "1" || delta != "7" {
-			t.Errorf("%s: %s whole versions and %s deltas were sent", algorithm, full, delta)
-		}
+		// The client may have the last one before the server has counted it.
+		r.settles(`shardd_watch_messages_total{type="delta"} `, "7")
+		r.settles(`shardd_watch_messages_total{type="full"} `, "1")
 	}
 }

@@ -216,6 +216,18 @@ func (r *running) metric(prefix string) string {
 	return ""
 }
 
+// settles fails the test if the metric does not come to be want within 10 s.
+func (r *running) settles(prefix, want string) {
+	r.t.Helper()
+	got := ""
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if got = r.metric(prefix); got == want {
+			return
+		}
+	}
+	r.t.Errorf("%sis %s; want %s", prefix, got, want)
+}
+
 // TestManyWatches: every one of many clients gets to the last version; one that
 // takes nothing holds up nobody.
 func TestManyWatches(t *testing.T) {
