@@ -206,6 +206,7 @@ func TestDrainFinishesWhatIsInFlight(t *testing.T) {
 			t.Fatal("not cut when its grace was over")
 		}
 		stream.Done(sdk.Success)
+		synctest.Wait() // the hook comes after the cut
 		mu.Lock()
 		defer mu.Unlock()
 		if len(drained) != 2 || drained[0].Node.ID != "node-000" || drained[0].Cut != 0 || drained[1].Node.ID != "node-001" || drained[1].Cut != 1 {
