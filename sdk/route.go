@@ -82,14 +82,16 @@ func (r Route) Owner() topology.Node {
 // Other returns the key's other owner while its owner is changing in steps
 // (topology.Transition): the one before if the key has gone over already, where
 // its value may still be, else the one after. ok is false where the key has one
-// owner. It costs two more lookups during a transition, nothing otherwise.
+// owner, and where the other one is where the request goes already, since it stands in
+// for the owner (Detour). It costs two more lookups during a transition, nothing
+// otherwise.
 func (r Route) Other() (n topology.Node, ok bool) {
 	if r.rec == nil {
 		return topology.Node{}, false
 	}
 	t := r.rec.snap.table
 	i := t.Other(r.hash)
-	if i < 0 {
+	if i < 0 || i == int(r.rec.index) {
 		return topology.Node{}, false
 	}
 	return t.Topology().Node(i), true

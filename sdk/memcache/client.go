@@ -250,15 +250,3 @@ func (c *Client) on(r sdk.Route, fn func(*memcache.Client) error) error {
 	n := l.Value()
 	return n.useIn(c.cfg.Timeout, func() error { return fn(n.mc) })
 }
-
-// at calls fn with the pool of the node for the key.
-func (c *Client) at(key string, fn func(*memcache.Client) error) error {
-	r, err := c.sdk.Route(key)
-	if err != nil {
-		return noServers(err)
-	}
-	if err := c.fenced(r); err != nil {
-		return err
-	}
-	return c.on(r, fn)
-}

@@ -154,66 +154,64 @@ func (c *Client) getOthers(parts []part, found map[string]*memcache.Item) error 
 	return errors.Join(errs...)
 }
 
-// write writes an item, and deletes what the key's other owner has.
-func (c *Client) write(item *memcache.Item, fn func(*memcache.Client, *memcache.Item) error) error {
-	r, err := c.sdk.Route(item.Key)
+// Set writes the item, unconditionally, and deletes what the key's other owner has.
+func (c *Client) Set(item *memcache.Item) error {
+	r, err := c.route(item.Key)
 	if err != nil {
-		return noServers(err)
-	}
-	if err := c.fenced(r); err != nil {
 		return err
 	}
 	if err := c.supersede(r, item.Key); err != nil {
 		return err
 	}
-	return c.on(r, func(mc *memcache.Client) error { return fn(mc, c.stamped(r, item)) })
+	return c.on(r, func(mc *memcache.Client) error { return mc.Set(c.stamped(r, item)) })
 }
 
-// Set writes the item, unconditionally.
-func (c *Client) Set(item *memcache.Item) error {
-	return c.write(item, (*memcache.Client).Set)
-}
-
-// Add writes the item if there is none, else memcache.ErrNotStored.
+// Add writes the item if there is none, else memcache.ErrNotStored. With Fence an entry
+// that Get does not return is none; while the key's owner changes, a value that Get reads
+// through is one. That costs a read before the write.
 func (c *Client) Add(item *memcache.Item) error {
-	return c.write(item, (*memcache.Client).Add)
+	return c.writeIf(item, false, (*memcache.Client).Add)
 }
 
-// Replace writes the item if there is one, else memcache.ErrNotStored.
+// Replace writes the item if there is one, else memcache.ErrNotStored; see Add.
 func (c *Client) Replace(item *memcache.Item) error {
-	return c.write(item, (*memcache.Client).Replace)
+	return c.writeIf(item, true, (*memcache.Client).Replace)
 }
 
 // Append puts the item's value after the one that is there, else
-// memcache.ErrNotStored.
+// memcache.ErrNotStored; see Add. A value that is read through stays where it is.
 func (c *Client) Append(item *memcache.Item) error {
-	return c.at(item.Key, func(mc *memcache.Client) error { return mc.Append(item) })
+	return c.extend(item.Key, memcache.ErrNotStored, func(mc *memcache.Client) error { return mc.Append(item) })
 }
 
 // Prepend puts the item's value before the one that is there, else
-// memcache.ErrNotStored.
+// memcache.ErrNotStored; see Append.
 func (c *Client) Prepend(item *memcache.Item) error {
 	if c.cfg.Fence {
 		return ErrFenced
 	}
-	return c.at(item.Key, func(mc *memcache.Client) error { return mc.Prepend(item) })
+	return c.extend(item.Key, memcache.ErrNotStored, func(mc *memcache.Client) error { return mc.Prepend(item) })
 }
 
 // CompareAndSwap writes an item that Get returned, if nobody has changed it:
 // memcache.ErrCASConflict, memcache.ErrCacheMiss if it is gone. An item that was
-// read from another node, before a change of the topology, is not there or has
-// another number.
+// read from another node, before a change of the topology, is not there or, but for an
+// unlikely coincidence of two servers' counters, has another number.
 func (c *Client) CompareAndSwap(item *memcache.Item) error {
-	return c.write(item, (*memcache.Client).CompareAndSwap)
+	r, err := c.route(item.Key)
+	if err != nil {
+		return err
+	}
+	if c.plain(r) {
+		return c.on(r, func(mc *memcache.Client) error { return mc.CompareAndSwap(item) })
+	}
+	return c.swap(r, item)
 }
 
 // Delete deletes the item, or returns memcache.ErrCacheMiss.
 func (c *Client) Delete(key string) error {
-	r, err := c.sdk.Route(key)
+	r, err := c.route(key)
 	if err != nil {
-		return noServers(err)
-	}
-	if err := c.fenced(r); err != nil {
 		return err
 	}
 	if err := c.supersede(r, key); err != nil {
@@ -224,7 +222,7 @@ func (c *Client) Delete(key string) error {
 
 // Touch sets the item's expiry to seconds, or returns memcache.ErrCacheMiss.
 func (c *Client) Touch(key string, seconds int32) error {
-	return c.at(key, func(mc *memcache.Client) error { return mc.Touch(key, seconds) })
+	return c.extend(key, memcache.ErrCacheMiss, func(mc *memcache.Client) error { return mc.Touch(key, seconds) })
 }
 
 // Increment adds delta to a decimal number and returns the sum, or
@@ -233,7 +231,7 @@ func (c *Client) Increment(key string, delta uint64) (sum uint64, err error) {
 	if c.cfg.Fence {
 		return 0, ErrFenced
 	}
-	err = c.at(key, func(mc *memcache.Client) error {
+	err = c.extend(key, memcache.ErrCacheMiss, func(mc *memcache.Client) error {
 		sum, err = mc.Increment(key, delta)
 		return err
 	})
@@ -246,7 +244,7 @@ func (c *Client) Decrement(key string, delta uint64) (rest uint64, err error) {
 	if c.cfg.Fence {
 		return 0, ErrFenced
 	}
-	err = c.at(key, func(mc *memcache.Client) error {
+	err = c.extend(key, memcache.ErrCacheMiss, func(mc *memcache.Client) error {
 		rest, err = mc.Decrement(key, delta)
 		return err
 	})

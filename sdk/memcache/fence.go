@@ -29,14 +29,16 @@ func (c *Client) stamped(r sdk.Route, item *memcache.Item) *memcache.Item {
 	if !c.cfg.Fence {
 		return item
 	}
-	since := r.FirstSince()
-	b := make([]byte, 1, 1+2*binary.MaxVarintLen64+len(item.Value))
+	return c.stampedSince(r.FirstSince(), item)
+}
+
+// appendStamp returns the stamp and the value after it.
+func appendStamp(since topology.Version, value []byte) []byte {
+	b := make([]byte, 1, 1+2*binary.MaxVarintLen64+len(value))
 	b[0] = stampMark
 	b = binary.AppendUvarint(b, since.Epoch)
 	b = binary.AppendUvarint(b, since.Seq)
-	out := *item
-	out.Value = append(b, item.Value...)
-	return &out
+	return append(b, value...)
 }
 
 // unstamp reads a stored value. ok is false without a stamp.
