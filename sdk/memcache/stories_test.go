@@ -4,14 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/bradfitz/gomemcache/memcache"
 
 	shardmemcache "github.com/shardd/shardd/sdk/memcache"
 	"github.com/shardd/shardd/shardtest"
+	"github.com/shardd/shardd/test/stories"
 	"github.com/shardd/shardd/topology"
 )
 
@@ -19,11 +18,9 @@ import (
 // what the last command wrote for each key.
 type story struct {
 	t      *testing.T
-	f      fleet
 	c      *shardmemcache.Client
 	rnd    *rand.Rand
 	want   map[string]string
-	log    []string
 	n      int
 	hits   int
 	misses int
@@ -36,17 +33,18 @@ func TestFenceStories(t *testing.T) {
 	servers := start(t, 5, 3).servers
 	for seed := range uint64(len(topology.Algorithms()) * 2) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
-		spec := topology.Spec{Algorithm: topology.Algorithms()[seed%uint64(len(topology.Algorithms()))], Replicas: uint32(1 + rnd.IntN(3)), ZoneAware: rnd.IntN(4) == 0}
+		spec := stories.Spec(rnd, topology.Algorithms()[seed%uint64(len(topology.Algorithms()))])
 		f := fleet{servers: servers}
 		var nodes []topology.Node
-		for i := range 3 {
+		for i := range servers {
 			nodes = append(nodes, zoned(f, i))
 		}
-		f.plane = shardtest.NewFrom(t, topology.Declared{Spec: spec, Nodes: nodes})
+		f.plane = shardtest.NewFrom(t, topology.Declared{Spec: spec, Nodes: nodes[:3]})
 		c := shardmemcache.New(f.plane.Client(), shardmemcache.Config{Fence: true, ReadThrough: true})
-		s := story{t: t, f: f, c: c, rnd: rnd, want: map[string]string{}}
+		s := story{t: t, c: c, rnd: rnd, want: map[string]string{}}
+		teller := stories.Teller{Plane: f.plane, Rand: rnd, Nodes: nodes}
 		for range 40 {
-			s.publish()
+			teller.Publish()
 			for range 25 {
 				s.command(seed)
 			}
@@ -56,7 +54,7 @@ func TestFenceStories(t *testing.T) {
 		}
 		must(t, c.FlushAll(), c.Close())
 		if t.Failed() {
-			t.Fatalf("seed %d, %+v:\n%v", seed, spec, s.log)
+			t.Fatalf("seed %d, %+v:\n%v", seed, spec, teller.Log)
 		}
 	}
 }
@@ -65,63 +63,6 @@ func zoned(f fleet, i int) topology.Node {
 	n := f.node(i)
 	n.Zone = fmt.Sprint("z", i%3)
 	return n
-}
-
-func (s *story) publish() {
-	p := s.f.plane
-	if p.Topology().Transition() != nil {
-		switch s.rnd.IntN(3) {
-		case 0:
-			p.Finish()
-			s.log = append(s.log, "finish")
-		default:
-			share := s.rnd.Float64()
-			p.Step(share)
-			s.log = append(s.log, fmt.Sprintf("step %.2f", share))
-		}
-		return
-	}
-	edit, what := s.edit()
-	if !strings.HasPrefix(what, "remove") && s.rnd.IntN(2) == 0 {
-		share := s.rnd.Float64()
-		p.Begin(share, edit)
-		s.log = append(s.log, fmt.Sprintf("begin %.2f %s", share, what))
-		return
-	}
-	p.Publish(edit)
-	s.log = append(s.log, what)
-}
-
-// edit is a change that leaves two nodes up.
-func (s *story) edit() (func(*topology.Declared), string) {
-	nodes := slices.Clone(s.f.plane.Topology().Nodes())
-	i := s.rnd.IntN(5)
-	id := fmt.Sprint("m", i)
-	at := slices.IndexFunc(nodes, func(n topology.Node) bool { return n.ID == id })
-	up := 0
-	for k, n := range nodes {
-		if k != at && n.State == topology.StateActive && n.Weight > 0 {
-			up++
-		}
-	}
-	var what string
-	kind := s.rnd.IntN(4)
-	switch {
-	case at < 0:
-		nodes, what = append(nodes, zoned(s.f, i)), "add "+id
-	case nodes[at].State != topology.StateActive:
-		nodes[at].State, what = topology.StateActive, "up "+id
-	case kind == 0 || up < 2:
-		nodes[at].Weight = uint32(1 + s.rnd.IntN(3))
-		what = fmt.Sprint("weight ", id, " ", nodes[at].Weight)
-	case kind == 1:
-		nodes, what = slices.Delete(nodes, at, at+1), "remove "+id
-	case kind == 2:
-		nodes[at].State, what = topology.StateDown, "down "+id
-	default:
-		nodes[at].State, what = topology.StateDraining, "drain "+id
-	}
-	return func(d *topology.Declared) { d.Nodes = nodes }, what
 }
 
 func (s *story) command(seed uint64) {
@@ -142,7 +83,7 @@ func (s *story) command(seed uint64) {
 	case 3:
 		missed := s.get(key) == nil
 		if err := s.c.Add(item); missed && err != nil || !missed && !errors.Is(err, memcache.ErrNotStored) {
-			s.t.Errorf("%s: add after missed=%v: %v; %v", key, missed, err, s.log)
+			s.t.Errorf("%s: add after missed=%v: %v", key, missed, err)
 		}
 		if missed {
 			s.want[key] = value
@@ -212,7 +153,7 @@ func (s *story) check(key string, it *memcache.Item) {
 		s.misses++
 	case it == nil:
 	case string(it.Value) != want:
-		s.t.Errorf("%s is %q, not %q; %v", key, it.Value, want, s.log)
+		s.t.Errorf("%s is %q, not %q", key, it.Value, want)
 	default:
 		s.hits++
 	}
