@@ -42,11 +42,8 @@ func (c *Client) get(key string, fn func(*memcache.Client) (*memcache.Item, erro
 		item, err = fn(mc)
 		return err
 	})
-	if err == nil && !c.before(r, item) {
-		err = memcache.ErrCacheMiss
-	}
-	if err != nil {
-		return nil, err
+	if err != nil || !c.before(r, item) {
+		return nil, memcache.ErrCacheMiss // what fails there is a miss: a dead node that drains stops no reads
 	}
 	return item, nil
 }
@@ -62,7 +59,8 @@ func (c *Client) GetMulti(keys []string) (map[string]*memcache.Item, error) {
 	found := make(map[string]*memcache.Item, len(keys))
 	if len(parts) == 1 {
 		err := c.getPart(parts[0], found, nil)
-		return found, errors.Join(err, c.getOthers(parts, found))
+		c.getOthers(parts, found)
+		return found, err
 	}
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -71,7 +69,8 @@ func (c *Client) GetMulti(keys []string) (map[string]*memcache.Item, error) {
 		all.Go(func() { errs[i] = c.getPart(p, found, &mu) })
 	}
 	all.Wait()
-	return found, errors.Join(append(errs, c.getOthers(parts, found))...)
+	c.getOthers(parts, found)
+	return found, errors.Join(errs...)
 }
 
 // part is the keys of a request that go to one node.
@@ -131,27 +130,45 @@ func (c *Client) getPart(p part, found map[string]*memcache.Item, mu *sync.Mutex
 	})
 }
 
-// getOthers asks the other owners for what was missed.
-func (c *Client) getOthers(parts []part, found map[string]*memcache.Item) error {
-	var errs []error
+// getOthers asks the other owners for what was missed: each node once, all at the same
+// time. One that fails has nothing.
+func (c *Client) getOthers(parts []part, found map[string]*memcache.Item) {
+	if !c.cfg.ReadThrough {
+		return
+	}
+	missed := make(map[string]part) // by the other owner
 	for _, p := range parts {
 		for _, key := range p.keys {
-			if found[key] != nil {
+			n, ok := p.at[key].Other()
+			if !ok || found[key] != nil {
 				continue
 			}
-			err := c.other(p.at[key], func(mc *memcache.Client) error {
-				item, err := mc.Get(key)
-				if err == nil && c.before(p.at[key], item) {
-					found[key] = item
+			m := missed[n.ID]
+			if m.at == nil {
+				m = part{route: p.at[key], at: make(map[string]sdk.Route)}
+			}
+			m.keys, m.at[key] = append(m.keys, key), p.at[key]
+			missed[n.ID] = m
+		}
+	}
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	for _, m := range missed {
+		all.Go(func() {
+			_ = c.other(m.route, func(mc *memcache.Client) error {
+				items, err := mc.GetMulti(m.keys)
+				mu.Lock()
+				defer mu.Unlock()
+				for key, item := range items {
+					if c.before(m.at[key], item) {
+						found[key] = item
+					}
 				}
 				return err
 			})
-			if err != nil && !errors.Is(err, memcache.ErrCacheMiss) {
-				errs = append(errs, err)
-			}
-		}
+		})
 	}
-	return errors.Join(errs...)
+	all.Wait()
 }
 
 // Set writes the item, unconditionally, and deletes what the key's other owner has.

@@ -193,3 +193,25 @@ func TestOtherStandsIn(t *testing.T) {
 		t.Errorf("no key is like that; %d with two", two)
 	}
 }
+
+// TestOtherGone: reads of keys whose other owner is dead are misses; those of one call wait
+// for it once.
+func TestOtherGone(t *testing.T) {
+	f := start(t, 3, 2)
+	c := newClient(t, f, shardmemcache.Config{ReadThrough: true})
+	f.plane.Begin(.9, func(d *topology.Declared) { d.Nodes = append(d.Nodes, f.node(2)) })
+	var keys []string
+	for i := 0; len(keys) < 50; i++ {
+		if key := fmt.Sprint("key:", i); f.plane.Owner(key) == "m2" {
+			keys = append(keys, key)
+		}
+	}
+	f.servers[0].Stop()
+	f.servers[1].Stop()
+	if it, err := c.Get(keys[0]); !errors.Is(err, memcache.ErrCacheMiss) {
+		t.Errorf("%v, %v", it, err)
+	}
+	if all, err := c.GetMulti(keys); err != nil || len(all) != 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+}

@@ -182,3 +182,28 @@ func TestLeaves(t *testing.T) {
 	must(t, <-done)
 	until(t, "closing", func() bool { return f.conns(t, "leaves") == 0 })
 }
+
+// TestLongCommand: a command that is under way when its connections are replaced is
+// carried out once.
+func TestLongCommand(t *testing.T) {
+	f := observed(t, 1, 1)
+	c := newClient(t, f.plane, shardrueidis.Config{MaxAge: time.Millisecond})
+	b := builder(t, c)
+	const script = `local n, t = redis.call('INCR', KEYS[1]), redis.call('TIME')
+local function past() local u = redis.call('TIME'); return (u[1] - t[1]) * 1000000 + u[2] - t[2] end
+while n == 1 and past() < 1300000 do end
+return n`
+	var all sync.WaitGroup
+	for range 4 { // each has the connections replaced
+		all.Go(func() {
+			if err := c.Do(t.Context(), b.Eval().Script(script).Numkeys(1).Key("once").Build()).Error(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n, err := f.watch.Do(t.Context(), f.watch.B().Get().Key("once").Build()).AsInt64(); n != 4 || err != nil {
+		t.Errorf("carried out %d times of 4, %v", n, err)
+	}
+	until(t, "a replacement", func() bool { return c.Stats().Renewed > 0 })
+}

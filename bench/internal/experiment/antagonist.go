@@ -63,7 +63,7 @@ func runAntagonist(ctx context.Context, e *Env) ([]Row, error) {
 	for _, m := range e.M {
 		var cells []cell
 		for _, c := range contenders(m) {
-			if e.Quick && (c.label != "" || !slices.Contains([]string{"grpc-wrr", "p2c", "prequal"}, c.policy)) {
+			if e.Quick && e.asSetUp && (c.label != "" || !slices.Contains([]string{"grpc-wrr", "p2c", "prequal"}, c.policy)) {
 				continue
 			}
 			row := Row{Params: []Param{{"m", m}, {"setting", c.label}, {"unit", "ms"}}, Policy: c.policy}

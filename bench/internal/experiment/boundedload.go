@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/shardd/shardd/balance/bounded"
@@ -39,20 +40,8 @@ func runBoundedLoad(ctx context.Context, e *Env) ([]Row, error) {
 			}
 		}
 	}
-	if e.Quick {
-		cells = onlyChecked(cells)
-	}
+	cells = slices.DeleteFunc(cells, func(c cell) bool { return e.skips(c.row) })
 	return e.mediansOf(ctx, cells, e.seeds(5))
-}
-
-// onlyChecked drops the cells without expected values.
-func onlyChecked(cells []cell) (list []cell) {
-	for _, c := range cells {
-		if len(c.row.Checks) > 0 {
-			list = append(list, c)
-		}
-	}
-	return list
 }
 
 func boundedCell(ctx context.Context, e *Env, n, m int, view string, c float64) cell {

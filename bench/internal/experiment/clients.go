@@ -47,9 +47,7 @@ func runClients(ctx context.Context, e *Env) ([]Row, error) {
 			}
 		}
 	}
-	if e.Quick {
-		cells = slices.DeleteFunc(cells, func(c cell) bool { return len(c.row.Checks) == 0 })
-	}
+	cells = slices.DeleteFunc(cells, func(c cell) bool { return e.skips(c.row) })
 	return e.mediansOf(ctx, cells, e.seeds(1))
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -44,6 +45,7 @@ type Env struct {
 	Progress func(done, total int)
 
 	defaults Params
+	asSetUp  bool // the parameters that rows depend on are the defaults
 }
 
 // Experiment is one set-up.
@@ -102,6 +104,7 @@ func (e *Env) fill() {
 	orList(&e.M, d.M)
 	orList(&e.C, d.C)
 	orList(&e.Policies, d.Policies)
+	e.asSetUp = reflect.DeepEqual(rowsOf(e.Params), rowsOf(d))
 	if e.Seeds == 0 {
 		e.Seeds = max(1, d.Seeds)
 	}
@@ -115,6 +118,17 @@ func (e *Env) fill() {
 		e.Workers = runtime.GOMAXPROCS(0)
 	}
 }
+
+// rowsOf is p without what rows do not depend on.
+func rowsOf(p Params) Params {
+	p.Seeds, p.Seed, p.Units = 0, 0, 0
+	return p
+}
+
+// skips reports whether a quick run leaves out a row: one that has nothing to compare
+// with, of a set-up that nobody has changed. Who asks for other parameters wants to see
+// their rows.
+func (e *Env) skips(row Row) bool { return e.Quick && e.asSetUp && len(row.Checks) == 0 }
 
 func orList[T any](list *[]T, def []T) {
 	if len(*list) == 0 {

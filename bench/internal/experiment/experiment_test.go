@@ -325,3 +325,18 @@ func TestLRU(t *testing.T) {
 		e.version = int32(s.key)
 	}
 }
+
+// TestQuickRows: a quick run of other parameters has their rows, though there is nothing
+// to compare them with.
+func TestQuickRows(t *testing.T) {
+	for _, x := range All() {
+		if x.Name != "homo" && x.Name != "stale" {
+			continue
+		}
+		e := Env{Quick: true, Params: Params{N: []int{20}, Lambda: []float64{.5}, Units: 50, Policies: []string{"p2c"}}}
+		rows, err := x.Play(t.Context(), e)
+		if err != nil || len(rows) == 0 {
+			t.Errorf("%s: %d rows, %v", x.Name, len(rows), err)
+		}
+	}
+}

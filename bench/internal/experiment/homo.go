@@ -33,7 +33,7 @@ func runHomo(ctx context.Context, e *Env) ([]Row, error) {
 				if n == 100 {
 					row.Checks = homoChecks(policy, lambda)
 				}
-				if e.Quick && len(row.Checks) == 0 {
+				if e.skips(row) {
 					continue
 				}
 				cells = append(cells, cell{row, func(seed uint64) ([]Metric, error) {

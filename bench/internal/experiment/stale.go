@@ -44,9 +44,7 @@ func runStale(ctx context.Context, e *Env) ([]Row, error) {
 			}
 		}
 	}
-	if e.Quick {
-		cells = slices.DeleteFunc(cells, func(c cell) bool { return len(c.row.Checks) == 0 })
-	}
+	cells = slices.DeleteFunc(cells, func(c cell) bool { return e.skips(c.row) })
 	return e.mediansOf(ctx, cells, e.seeds(1))
 }
 

@@ -180,11 +180,7 @@ func (p *Pools[T]) place(k key, n topology.Node) (*entry[T], bool, error) {
 	}
 	e := &entry[T]{node: n, ready: make(chan struct{})}
 	e.refs.Store(1)
-	e.close = sync.OnceFunc(func() {
-		if e.err == nil {
-			p.cfg.Close(e.value)
-		}
-	})
+	e.close = sync.OnceFunc(func() { p.shut(e) })
 	next := maps.Clone(old)
 	next[k] = e
 	p.entries.Store(&next)
@@ -199,6 +195,23 @@ func (p *Pools[T]) open(e *entry[T]) {
 	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.WarmTimeout)
 	defer cancel()
 	_ = p.cfg.Warm(ctx, e.value) // the first request meets what is wrong
+}
+
+// shut closes e's value. One that is not open yet, or stands in line for that, is closed
+// when it is: nobody waits for it here, least of all the client's changes.
+func (p *Pools[T]) shut(e *entry[T]) {
+	done := func() {
+		<-e.ready
+		if e.err == nil {
+			p.cfg.Close(e.value)
+		}
+	}
+	select {
+	case <-e.ready:
+		done()
+	default:
+		go done()
+	}
 }
 
 // sift lets go of what could not be opened, so that the next use tries again, and
@@ -302,7 +315,6 @@ func (e *entry[T]) acquire() bool {
 
 func (e *entry[T]) release() {
 	if e.refs.Add(-1) == 0 {
-		<-e.ready
 		if e.grace != nil {
 			e.grace.Stop()
 		}

@@ -257,3 +257,35 @@ func BenchmarkUse(b *testing.B) {
 		l.Done()
 	}
 }
+
+// TestLeavesBeforeItIsOpen: nodes that leave while they are warmed up, or stand in line for
+// it, hold up no change, and are closed once, when they are open.
+func TestLeavesBeforeItIsOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		plane := shardtest.New(t, "stays")
+		w := &world{slow: time.Hour}
+		cfg := w.config()
+		cfg.Grace, cfg.WarmTimeout = time.Second, 2*time.Hour
+		p := pools.New(plane.Client(), cfg)
+		defer p.Close()
+		var many []topology.Node
+		var ids []string
+		for i := range 200 {
+			ids = append(ids, fmt.Sprint("n", i))
+			many = append(many, topology.Node{ID: ids[i], Addr: ids[i] + ":1", Weight: 1})
+		}
+		plane.Add(many...)
+		begin := time.Now()
+		plane.Remove(ids...)
+		if took := time.Since(begin); took > 0 {
+			t.Errorf("the change waited for %v", took)
+		}
+		time.Sleep(20 * time.Hour)
+		w.want(t, "after all", 201, 1)
+		for _, th := range w.made {
+			if th.closed > 1 {
+				t.Errorf("%s closed %d times", th.id, th.closed)
+			}
+		}
+	})
+}

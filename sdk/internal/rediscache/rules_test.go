@@ -257,6 +257,10 @@ func (g *game) player(ctx context.Context, p int, c *client, side *sdk.Client, k
 		e := event{kind: kind, begin: g.clock}
 		cache.Do(ctx, op)
 		e.value, e.end = op.Value, g.clock
+		if kind == Get && op.Found && op.Value == "" {
+			e.value = "nobody's"
+			g.log = append(g.log, event{kind: Set, value: e.value}, event{kind: Del, begin: 1, end: e.begin - 1}) // it is old
+		}
 		g.clock++
 		g.log = append(g.log, e)
 	}
