@@ -254,12 +254,8 @@ func TestWarmUp(t *testing.T) {
 		var n counted
 		cfg.Options = &redis.Options{Dialer: n.dial}
 		c := shardredis.New(f.plane.Client(), cfg)
-		var waits uint32
-		if err := c.Node("k", func(r *redis.Client) error { waits = r.PoolStats().WaitCount; return nil }); err != nil {
+		if err := c.Node("k", func(*redis.Client) error { return nil }); err != nil {
 			t.Fatal(err)
-		}
-		if waits != 0 {
-			t.Errorf("%+v: the warm-up waited for connections that may not be", cfg)
 		}
 		if n.made.Load() != want {
 			t.Errorf("%+v: %d connections before the first command, want %d", cfg, n.made.Load(), want)
