@@ -61,11 +61,11 @@ type Outlook struct {
 func (l Load) check() error {
 	switch {
 	case !(l.Rate > 0 && l.Rate < 1e15):
-		return fmt.Errorf("%w: rate %v requests a second: want more than 0", ErrLoad, l.Rate)
+		return fmt.Errorf("%w: rate %v requests a second: want more than 0 and less than 1e15", ErrLoad, l.Rate)
 	case l.Service <= 0:
 		return fmt.Errorf("%w: service time %v: want more than 0", ErrLoad, l.Service)
 	case !(l.ServiceCV2 >= 0 && l.ServiceCV2 < 1e6) || !(l.ArrivalCV2 >= 0 && l.ArrivalCV2 < 1e6):
-		return fmt.Errorf("%w: cv^2 %v of service, %v of arrivals: want 0 or more", ErrLoad, l.ServiceCV2, l.ArrivalCV2)
+		return fmt.Errorf("%w: cv^2 %v of service, %v of arrivals: want 0 to less than 1e6", ErrLoad, l.ServiceCV2, l.ArrivalCV2)
 	case l.Workers < 0 || l.Workers > 1<<16:
 		return fmt.Errorf("%w: %d workers a node: want 1 to %d", ErrLoad, l.Workers, 1<<16)
 	}

@@ -66,6 +66,28 @@ func TestWait(t *testing.T) {
 	}
 }
 
+// TestSteadyServiceWaitsLess: whatever the load, what varies less waits less, and
+// constant service in light traffic c/(c+1) of exponential at most.
+func TestSteadyServiceWaitsLess(t *testing.T) {
+	for _, c := range []int{1, 2, 4, 30, 1000, 10000} {
+		for _, rho := range []float64{.05, .2, .5, .8, .9, .99} {
+			l, last := plain(c, rho), 0.0
+			exponential, _ := l.Wait(c)
+			for _, v := range []float64{0, .5, 1, 2, 5} {
+				l.ServiceCV2 = v
+				mean, _ := l.Wait(c)
+				if limit := exponential * float64(c) / float64(c+1); v == 0 && mean > limit*(1+1e-9) {
+					t.Errorf("%d servers at %v: constant service waits %v, want %v at most", c, rho, mean, limit)
+				}
+				if mean < last {
+					t.Errorf("%d servers at %v: cv^2 of %v waits %v, less than %v", c, rho, v, mean, last)
+				}
+				last = mean
+			}
+		}
+	}
+}
+
 func TestNodes(t *testing.T) {
 	l := capacity.Load{Rate: 12000, Service: 5 * time.Millisecond, ServiceCV2: 1, ArrivalCV2: 1}
 	for _, target := range []capacity.Target{

@@ -29,7 +29,7 @@
 //	D = (1 + (1 - rho) (c - 1) (sqrt(4 + 5c) - 2) / (16 rho c)) / 2
 //	W = C S / (c (1 - rho)) * (v_a + v_s) / (2 v_s + (1 - v_s) / D)
 //
-// which is Allen-Cunneen for D = 1/2. The mean wait and its p95 and p99 are then
+// which is Allen-Cunneen for D = 1/2; D is c/(c+1) at most, its limit in light traffic. The mean wait and its p95 and p99 are then
 // within 10 % of the simulator, or 2 % of a service time, at utilisations of 0.7 to 0.95, for constant, Erlang,
 // exponential and hyperexponential service with v_s up to 2 and 1 to 16 servers
 // (TestAgainstSimulator). Beyond that two moments do not say enough: for v_s = 4 the

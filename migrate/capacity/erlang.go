@@ -35,8 +35,10 @@ func factor(c int, rho, arrivals, service float64) float64 {
 	return (arrivals + service) / (2*service + (1-service)/constant)
 }
 
-// cosmetatos returns the correction of constant service with c servers.
+// cosmetatos returns the correction of constant service with c servers. It grows
+// without end as the load falls; the limit of light traffic, where constant service
+// waits c/(c+1) of what exponential does, bounds it.
 func cosmetatos(c int, rho float64) float64 {
 	n := float64(c)
-	return (1 - rho) * (n - 1) * (math.Sqrt(4+5*n) - 2) / (16 * rho * n)
+	return min((1-rho)*(n-1)*(math.Sqrt(4+5*n)-2)/(16*rho*n), (n-1)/(n+1))
 }

@@ -213,6 +213,25 @@ func TestChecks(t *testing.T) {
 	f(atMost("share", .9), .9, true, "share <= 0.9")
 }
 
+// TestQuickKeepsExact: what chance has no part in has no more tolerance in a quick run.
+func TestQuickKeepsExact(t *testing.T) {
+	for _, x := range []*Experiment{swrr(), movement(), formulas(), queueing()} {
+		whole, err := x.Play(t.Context(), Env{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		quick, err := x.Play(t.Context(), Env{Quick: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range whole {
+			if d := cmp.Diff(whole[i].Checks, quick[i].Checks); d != "" {
+				t.Errorf("%s, row %d: %s", x.Name, i, d)
+			}
+		}
+	}
+}
+
 // sample are two rows: one that is well and one that is not.
 func sample() []Row {
 	return []Row{

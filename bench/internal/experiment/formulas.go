@@ -37,13 +37,13 @@ func runFormulas(_ context.Context, e *Env) ([]Row, error) {
 		t2, _ := row.Get("T_2")
 		row.Set("T_2/ln", t2/math.Log(1/(1-lambda)))
 		if x, ok := soughtT2[lambda]; ok {
-			row.Checks = append(row.Checks, plus("T_2", x, 1e-3))
+			row.Checks = append(row.Checks, writtenAs("T_2", x, 1e-3))
 		}
 		if lambda == .9 {
-			row.Checks = append(row.Checks, plus("T_3", 2.0279, 1e-3))
+			row.Checks = append(row.Checks, writtenAs("T_3", 2.0279, 1e-3))
 		}
 		if x, ok := soughtLimit[lambda]; ok {
-			row.Checks = append(row.Checks, plus("T_2/ln", x, 1e-3))
+			row.Checks = append(row.Checks, writtenAs("T_2/ln", x, 1e-3))
 		}
 		rows = append(rows, row)
 	}
@@ -97,7 +97,7 @@ func erlangRows() []Row {
 	var rows []Row
 	for i, want := range []float64{90, 42.6316, 19.6938, 8.7692, 3.6959, 1.4319} {
 		row := waitRow(1<<i, .9)
-		row.Checks = []Check{plus("wait_ms", want, 1e-3)}
+		row.Checks = []Check{writtenAs("wait_ms", want, 1e-3)}
 		rows = append(rows, row)
 	}
 	return rows
@@ -107,7 +107,7 @@ func waitRow(c int, rho float64) Row {
 	mean, waiting := load10(c, rho).Wait(c)
 	row := Row{Params: []Param{{"c", c}, {"rho", rho}}, Metrics: []Metric{{"wait_ms", 1e3 * mean}, {"waiting", waiting}}}
 	want := written(c, rho)
-	row.Checks = []Check{plus("wait_ms", want, 1e-9*math.Max(1, want))}
+	row.Checks = []Check{writtenAs("wait_ms", want, 1e-9*math.Max(1, want))}
 	return row
 }
 

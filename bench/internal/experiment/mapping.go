@@ -118,10 +118,10 @@ func runMovement(_ context.Context, e *Env) ([]Row, error) {
 		owner func(digest) int
 		check Check
 	}{
-		{"round robin", turns, plus("sigma", .5, .05)},
+		{"round robin", turns, writtenAs("sigma", .5, .05)},
 		{"random", chance, atMost("sigma", 150)},
-		{"ring, 150 points", on(three), plus("sigma", 191.9, .05)},
-		{"ring, 1 point", on(lone), plus("sigma", 1724.9, .05)},
+		{"ring, 150 points", on(three), writtenAs("sigma", 191.9, .05)},
+		{"ring, 1 point", on(lone), writtenAs("sigma", 1724.9, .05)},
 	} {
 		rows = append(rows, Row{
 			Params: []Param{{"mapping", u.name}}, Metrics: []Metric{{"sigma", sigma(u.owner)}}, Checks: []Check{u.check},

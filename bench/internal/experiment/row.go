@@ -66,6 +66,12 @@ func plus(metric string, expected, tolerance float64) Check {
 	return Check{Metric: metric, Expected: expected, Tolerance: tolerance}
 }
 
+// writtenAs is an absolute tolerance for the digits that a figure was written down
+// with; chance has no part in it, and no run is too short for it.
+func writtenAs(metric string, expected, tolerance float64) Check {
+	return Check{Metric: metric, Expected: expected, Tolerance: tolerance, Fixed: true}
+}
+
 // between is a range.
 func between(metric string, low, high float64) Check {
 	return Check{Metric: metric, Expected: (low + high) / 2, Tolerance: (high - low) / 2}

@@ -41,12 +41,11 @@ func runSWRR(_ context.Context, e *Env) ([]Row, error) {
 			if err != nil {
 				return nil, err
 			}
-			row.Checks = []Check{exactly("deviation", v.sought[i])}
+			digits := .005
 			if i == 0 {
-				row.Checks[0].Tolerance = .0005
-			} else {
-				row.Checks[0].Tolerance = .005
+				digits = .0005
 			}
+			row.Checks = []Check{writtenAs("deviation", v.sought[i], digits)}
 			if policy == "swrr" && v.weights[0] == 5 {
 				row.Checks = append(row.Checks, exactly("run", 2), exactly("run_across", 4), exactly("aabacaa", 1))
 			}
@@ -57,13 +56,13 @@ func runSWRR(_ context.Context, e *Env) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	worst.Checks = []Check{plus("deviation", 1.087, .0005)} // "below 1" is not a law
+	worst.Checks = []Check{writtenAs("deviation", 1.087, .0005)} // "below 1" is not a law
 	rounded, err := turnRow("edf", []float64{20, 10, 5, 1}, false)
 	if err != nil {
 		return nil, err
 	}
 	rounded.Params[0].Value = "20:10:5:1, 1/w rounded"
-	rounded.Checks = []Check{plus("deviation", 1.444, .0005)}
+	rounded.Checks = []Check{writtenAs("deviation", 1.444, .0005)}
 	drawn, err := drawnVectors(e.Seed)
 	return append(rows, worst, rounded, drawn), err
 }
