@@ -194,6 +194,12 @@ func recordBefore(prev *Table, d *topology.Draft) error {
 	return nil
 }
 
+// serversChange reports whether a node goes down or comes up from prev to d, or is at
+// another address.
+func serversChange(prev *topology.Topology, d topology.Draft) bool {
+	return healthChanges(prev, d) || len(movedNodes(prev, d.Nodes)) > 0
+}
+
 // healthChanges reports whether a node goes down or comes up from prev to d.
 func healthChanges(prev *topology.Topology, d topology.Draft) bool {
 	return slices.ContainsFunc(d.Nodes, func(n topology.Node) bool {
@@ -240,7 +246,7 @@ func Step(prev *Table, d topology.Draft, threshold uint64) (*Table, error) {
 	if d.Cause.Kind == "" {
 		d.Cause.Kind = CauseStep
 	}
-	if x.Tenure != nil && healthChanges(prev.topo, d) {
+	if x.Tenure != nil && serversChange(prev.topo, d) {
 		// On either side others serve from now on: what a side says counts from here.
 		x.Up, x.Back = d.Version, d.Version
 		if err := record(prev.steps.after, &d, d.Version); err != nil {
@@ -297,7 +303,7 @@ func Settle(prev *Table, d topology.Draft) (*Table, error) {
 		if healthChanges(prev.topo, d) { // on the other side, too, and in other ways there
 			from, v = nil, d.Version
 		}
-		if err := record(from, &d, v); err != nil {
+		if err := recordOf(change{prev: from, d: &d, v: v, settles: true}); err != nil {
 			return nil, err
 		}
 	}

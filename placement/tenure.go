@@ -13,8 +13,21 @@ import (
 // its new one since v. Where nothing is known of what was before (no record, a
 // new epoch, another mapping) all begins at v.
 func record(prev *Table, d *topology.Draft, v topology.Version) error {
+	return recordOf(change{prev: prev, d: d, v: v})
+}
+
+// change is from the version prev to d, since v.
+type change struct {
+	prev    *Table
+	d       *topology.Draft
+	v       topology.Version
+	settles bool // prev is the other side of a transition that ends: some keys had gone over from it
+}
+
+func recordOf(c change) error {
+	prev, d, v := c.prev, c.d, c.v
 	var err error
-	if d.Tenure, err = nextTenure(prev, d, v); err != nil {
+	if d.Tenure, err = nextTenure(c); err != nil {
 		return err
 	}
 	d.Objects = slices.DeleteFunc(slices.Clone(d.Objects), func(o *topology.Object) bool { return o.Kind() == topology.KindSince })
@@ -53,7 +66,8 @@ func servingWeight(spec topology.Spec, n topology.Node) uint32 {
 	return spec.OwnerWeight(n)
 }
 
-func nextTenure(prev *Table, d *topology.Draft, v topology.Version) (*topology.Tenure, error) {
+func nextTenure(c change) (*topology.Tenure, error) {
+	prev, d, v := c.prev, c.d, c.v
 	if !continues(prev, d) {
 		return &topology.Tenure{Floor: v}, nil
 	}
@@ -67,7 +81,17 @@ func nextTenure(prev *Table, d *topology.Draft, v topology.Version) (*topology.T
 		gone[n.ID] = n
 	}
 	for _, n := range d.Nodes {
-		l.change(n.ID, gone[n.ID], n)
+		was, there := gone[n.ID]
+		if c.settles && n.State == topology.StateDown && l.spec.OwnerWeight(n) > l.spec.OwnerWeight(was) {
+			up := n // as it may have been while keys went over to it
+			up.State = topology.StateActive
+			l.change(n.ID, was, up)
+			was = up
+		}
+		l.change(n.ID, was, n)
+		if there && was.Addr != n.Addr {
+			l.moveServer(n, d.Version)
+		}
 		delete(gone, n.ID)
 	}
 	for id, n := range gone {
@@ -124,6 +148,21 @@ func (l *tenureList) change(id string, was, is topology.Node) {
 		n.Lost = l.v
 	}
 	l.known[id] = n
+}
+
+// moveServer notes that the node is another server since v, which has missed all that
+// the one before was sent.
+func (l *tenureList) moveServer(is topology.Node, v topology.Version) {
+	w := servingWeight(l.spec, is)
+	if w == 0 {
+		return // it begins when it serves
+	}
+	n := l.known[is.ID]
+	n.ID, n.Peak, n.Gained = is.ID, max(n.Peak, w), v
+	if len(n.Steps) > 0 {
+		n.Least, n.Steps = 0, []topology.WeightStep{{Since: v, Weight: w}}
+	}
+	l.known[is.ID] = n
 }
 
 // step notes a weight of a node that has had more than one above 0. What there is

@@ -19,13 +19,16 @@ var tenureSeeds = flag.Int("tenure-seeds", 2, "random chains for each mapping")
 type oracle struct {
 	*stepper
 	hs    []uint64
-	seen  []map[string]tenancy // by key: what is known of each node
+	seen  []map[string]tenancy // by key: what is known of each server
 	loose bool                 // owners changed in steps: a tenure may count from when the steps began
 	first bool                 // of FirstSince
 	held  tally
 }
 
-// tenancy is one node's past with one key.
+// server is a node at an address: another address is another memory.
+func server(n topology.Node) string { return n.ID + "@" + n.Addr }
+
+// tenancy is one server's past with one key.
 type tenancy struct {
 	from   topology.Version // the first version of the present run without a gap; zero = it does not serve
 	stamp  topology.Version // the newest that OwnedSince said in this run
@@ -55,19 +58,19 @@ func newOracle(t *testing.T, spec topology.Spec, keys int) *oracle {
 	return o
 }
 
-// servers are the nodes that requests for the key go to: the first of its order
-// that are up, or those that are down if none is up.
+// servers are what requests for the key go to: the first nodes of its order that are up,
+// or those that are down if none is up.
 func servers(table *placement.Table, h uint64, copies int) (ids []string) {
 	topo := table.Topology()
 	order := table.AppendReplicas(nil, h, table.Len())
 	for _, i := range order {
 		if n := topo.Node(i); n.State != topology.StateDown && len(ids) < copies {
-			ids = append(ids, n.ID)
+			ids = append(ids, server(n))
 		}
 	}
 	if len(ids) == 0 {
 		for _, i := range order[:min(copies, len(order))] {
-			ids = append(ids, topo.Node(i).ID)
+			ids = append(ids, server(topo.Node(i)))
 		}
 	}
 	return ids
@@ -95,8 +98,8 @@ func (o *oracle) check(k int) {
 		}
 	}
 	for i, n := range table.Topology().Nodes() {
-		since, is := ask(h, i), o.seen[k][n.ID]
-		if !slices.Contains(ids, n.ID) {
+		since, is := ask(h, i), o.seen[k][server(n)]
+		if !slices.Contains(ids, server(n)) {
 			if !since.IsZero() {
 				o.t.Fatalf("version %s: %s has key %d since %s, and does not serve it", v, n.ID, k, since)
 			}
@@ -112,10 +115,10 @@ func (o *oracle) check(k int) {
 		}
 		if since.IsZero() || since.Compare(v) > 0 || !is.before.IsZero() && since.Compare(is.before) <= 0 || !o.loose && since.Compare(is.from) < 0 {
 			o.t.Fatalf("version %s (%s): %s has key %d since %s; it has it since %s, and what it stored before is stamped up to %s",
-				v, table.Topology().Cause().Kind, n.ID, k, since, is.from, is.before)
+				v, table.Topology().Cause().Kind, server(n), k, since, is.from, is.before)
 		}
 		is.stamp = later(is.stamp, since)
-		o.seen[k][n.ID] = is
+		o.seen[k][server(n)] = is
 	}
 }
 
@@ -186,7 +189,7 @@ func (c *chain) move(n *topology.Node) {
 		n.Zone = fmt.Sprint("z", c.rng.IntN(4))
 		return
 	}
-	n.Addr = fmt.Sprint("10.0.0.", c.rng.IntN(250), ":1")
+	n.Addr = fmt.Sprint("10.0.", n.ID[1:], ".", c.rng.IntN(3), ":1")
 	if c.rng.IntN(3) == 0 {
 		n.Position = 1 + uint32(c.rng.IntN(3))
 	}

@@ -17,10 +17,12 @@ type sincer struct {
 	rows      int
 	at        []uint16 // by position in o's list of nodes: that in before's
 	flipped   []bool   // the same: it went down or came up
+	moved     []bool   // the same: it is at another address, another server, since now
+	now       topology.Version
 }
 
 func newSincer(prev *Table, d *topology.Draft, o *topology.Object, v topology.Version) *sincer {
-	s := &sincer{o: o, v: v, rows: sinceRows(o)}
+	s := &sincer{o: o, v: v, rows: sinceRows(o), now: d.Version}
 	if !continues(prev, d) {
 		return s
 	}
@@ -34,9 +36,11 @@ func newSincer(prev *Table, d *topology.Draft, o *topology.Object, v topology.Ve
 	find := indexIn(before.Nodes())
 	down := downNodes(d.Nodes)
 	wasDown := downNodes(prev.topo.Nodes())
+	moved := movedNodes(prev.topo, d.Nodes)
 	for _, id := range o.Nodes() {
 		s.at = append(s.at, find(id))
 		s.flipped = append(s.flipped, down[id] != wasDown[id])
+		s.moved = append(s.moved, moved[id])
 	}
 	return s
 }
@@ -53,6 +57,17 @@ func sinceRows(o *topology.Object) int {
 	default:
 		return rows
 	}
+}
+
+// movedNodes are those of another address than in prev.
+func movedNodes(prev *topology.Topology, nodes []topology.Node) map[string]bool {
+	moved := map[string]bool{}
+	for _, n := range nodes {
+		if i := prev.Index(n.ID); i >= 0 && prev.Node(i).Addr != n.Addr {
+			moved[n.ID] = true
+		}
+	}
+	return moved
 }
 
 func downNodes(nodes []topology.Node) map[string]bool {
@@ -92,6 +107,8 @@ func (s *sincer) entry(row, e int) topology.Version {
 	switch {
 	case s.was == nil && owner == topology.NoOwner:
 		return topology.Version{}
+	case s.was != nil && owner != topology.NoOwner && s.moved[owner]:
+		return s.now
 	case s.was == nil || owner != topology.NoOwner && s.flipped[owner]:
 		return s.v
 	case (e < s.o.Size()) != (e < s.before.Size()): // a hole draws again, where nothing is it does not

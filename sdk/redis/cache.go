@@ -64,7 +64,8 @@ type CacheConfig struct {
 //
 // # Cost
 //
-// One command a key, or one MGET a node. While a key's owner changes: a miss one more
+// One command a key, or one MGET a node; with ReadThrough a write or deletion is two in one
+// pipeline. While a key's owner changes: a miss one more
 // round trip, a hit at the other owner four, once, a write or deletion three.
 type Cache struct {
 	engine *rediscache.Cache

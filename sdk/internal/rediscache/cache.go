@@ -95,15 +95,22 @@ type Op struct {
 	moving bool
 	since  topology.Version // with Fence: since when the route's node has had the key
 	around bool             // with Fence: nobody can tell what the route's node has
-	seen   string           // stored value that counts as a miss
+	stale  bool             // there is a stored value that counts as a miss
+	seen   string           // that value
+	mark   string           // of the bars of a write
 }
 
 // lease is the name of the key that a reader takes before it copies key. It does not end
 // in valid UTF-8, so that it is no key of a program's.
 func lease(key string) string { return key + "\xf5fill" }
 
-// leaseTime is how long a reader may take from its lease to its copy.
+// leaseTime is how long a reader may take from its lease to its copy, and a writer from
+// its first command to its last.
 const leaseTime = "5000"
+
+// barMark begins what a writer puts where a reader's lease would be, so that none can be
+// had while it deletes or writes, and what was had is lost. No reader's nonce begins so.
+const barMark = "-"
 
 // plan looks the operations' nodes up, all by one topology.
 func (c *Cache) plan(ops []*Op) {
@@ -111,6 +118,7 @@ func (c *Cache) plan(ops []*Op) {
 	for i := 0; i < len(ops); i++ {
 		op := ops[i]
 		op.moving, op.around = false, false
+		op.mark = ""
 		op.route, op.Err = c.sdk.Route(op.Key)
 		if op.Err != nil {
 			continue
@@ -125,6 +133,9 @@ func (c *Cache) plan(ops []*Op) {
 		if c.cfg.ReadThrough {
 			op.other, op.moving = op.route.Other()
 			op.moving = op.moving && op.other.ID != op.route.ID() // else one is down
+			if op.moving {
+				op.mark = barMark + c.nextNonce()
+			}
 		}
 		if c.cfg.Fence {
 			op.since = op.route.FirstSince()
@@ -141,7 +152,7 @@ func (c *Cache) Do(ctx context.Context, ops ...*Op) {
 	writes := choose(ops, func(op *Op) bool { return op.moving && op.Kind != Get })
 	c.forget(ctx, writes)
 	c.atOwners(ctx, choose(ops, func(op *Op) bool { return op.Err == nil }))
-	c.forget(ctx, choose(writes, func(op *Op) bool { return op.Err == nil }))
+	c.forgetAgain(ctx, choose(writes, func(op *Op) bool { return op.Err == nil }))
 	c.through(ctx, choose(ops, func(op *Op) bool {
 		return op.Kind == Get && op.moving && op.Err == nil && !op.Found
 	}))
@@ -170,20 +181,42 @@ func choose(ops []*Op, want func(*Op) bool) []*Op {
 	return out
 }
 
-// forget deletes the keys at their other owners.
+// forget deletes the keys at their other owners, and bars copies to there.
 func (c *Cache) forget(ctx context.Context, ops []*Op) {
+	c.atOthers(ctx, ops, 1, (*Op).deletion)
+}
+
+// forgetAgain does so again after the owners were written, and ends the bars: nobody holds
+// an older value any more. That at the owner stays for its time.
+func (c *Cache) forgetAgain(ctx context.Context, ops []*Op) {
+	c.atOthers(ctx, ops, 0, func(op *Op) []Command {
+		return []Command{{"DEL", op.Key}, {"EVAL", releaseScript, "1", lease(op.Key), op.mark}}
+	})
+}
+
+// atOthers sends deletions to the other owners; del is which of their commands it is.
+func (c *Cache) atOthers(ctx context.Context, ops []*Op, del int, cmds func(*Op) []Command) {
 	c.scatter(ctx, ops, toOther, func(op *Op) step {
-		return step{cmds: deletion(op.Key), took: func(replies []Reply) {
-			if op.Err = firstError(replies); op.Err == nil && op.Kind == Del && number(replies[1]) > 0 {
+		return step{cmds: cmds(op), took: func(replies []Reply) {
+			if op.Err = firstError(replies); op.Err == nil && op.Kind == Del && number(replies[del]) > 0 {
 				op.Found = true
 			}
 		}}
 	})
 }
 
-// deletion deletes a key. The lease goes first: who takes one after that reads the other
-// owner after the key was deleted there.
-func deletion(key string) []Command { return []Command{{"DEL", lease(key)}, {"DEL", key}} }
+// deletion deletes a key. The lease goes first: else a copy could be made in between.
+func (op *Op) deletion() []Command { return []Command{op.bar(), {"DEL", op.Key}} }
+
+// bar ends a reader's lease. While the key's owner changes nobody gets another one before
+// the write is over: a reader that is a step behind could copy the old value from the owner
+// to the other one after it was deleted there, and the next reader back.
+func (op *Op) bar() Command {
+	if op.moving {
+		return Command{"SET", lease(op.Key), op.mark, "PX", leaseTime}
+	}
+	return Command{"DEL", lease(op.Key)}
+}
 
 // atOwners sends the operations to their keys' owners.
 func (c *Cache) atOwners(ctx context.Context, ops []*Op) {
@@ -198,7 +231,7 @@ func (c *Cache) atOwners(ctx context.Context, ops []*Op) {
 			op.Err = replies[0].Err
 			if stored, ok := replies[0].Value.(string); ok && op.Err == nil {
 				if op.Value, op.Found = c.open(stored, op.since); !op.Found {
-					op.seen = stored
+					op.stale, op.seen = true, stored
 				}
 			}
 		}}
@@ -211,14 +244,14 @@ func (c *Cache) set(op *Op) step {
 		cmd = append(cmd, "PX", text(px))
 	}
 	cmds := []Command{cmd}
-	if op.moving {
-		cmds = []Command{{"DEL", lease(op.Key)}, cmd}
+	if c.cfg.ReadThrough { // a reader that is a step behind may have a lease
+		cmds = []Command{op.bar(), cmd}
 	}
 	return step{cmds: cmds, took: func(replies []Reply) { op.Err = firstError(replies) }}
 }
 
 func (c *Cache) del(op *Op) step {
-	cmds := deletion(op.Key)
+	cmds := op.deletion()
 	if !c.cfg.ReadThrough {
 		cmds = cmds[1:]
 	}

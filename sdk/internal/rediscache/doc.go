@@ -9,9 +9,10 @@
 // clients use this package and are at most one step of the transition apart (and, for a
 // node that comes back with its memory, have Fence). A miss is always allowed.
 //
-// Three rules make it hold. The test that plays clients in random interleavings of their
+// Four rules make it hold. The test that plays clients in random interleavings of their
 // commands fails without the first deletion, without the second, without the lease, and
-// where a deletion removes the key before the lease:
+// where a deletion removes the key before the lease; without the bars and without the end
+// of leases TestCopiesBothWays and TestWritesEndLeases do:
 //
 //   - A write or a deletion is three steps: the key is deleted at its other owner, written
 //     or deleted at its owner, and deleted at the other owner again. The first keeps
@@ -19,8 +20,14 @@
 //     a step behind wrote there meanwhile.
 //   - A value is copied to the owner only under a lease ("Scaling Memcache at Facebook",
 //     NSDI 2013, section 3.2.1): a key beside the key with the reader's nonce, taken
-//     before the other owner is read. Writes and deletions remove it, the copy is refused
-//     without it. So a deletion that comes between reading and copying is not undone.
+//     before the other owner is read. Writes and deletions remove it, after the last step
+//     of the transition, too; the copy is refused without it. So a deletion that comes
+//     between reading and copying is not undone.
+//   - While the owner changes, a write or a deletion puts a bar where the lease would be, at
+//     both owners. Else a reader that is a step behind takes the old value from the owner
+//     to the other one after it was deleted there, and another one back. The bar at the
+//     other owner is taken away with the second deletion, that at the owner ends with its
+//     time, 5 s: until then nothing is copied to there.
 //   - The copy is made only if the key is absent and, as far as the client knows, has the
 //     same two owners still; with the time to live that was left.
 //
@@ -30,7 +37,8 @@
 //
 // # Cost
 //
-// Without a transition one command a key (MGET for many), all nodes at once. With one, a
+// Without a transition one command a key (MGET for many; with ReadThrough two for what
+// writes or deletes, in one pipeline), all nodes at once. With one, a
 // miss costs one more round trip; a value found at the other owner four, once; a write or
 // deletion of a key that moves three.
 //

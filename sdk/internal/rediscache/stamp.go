@@ -2,6 +2,7 @@ package rediscache
 
 import (
 	"encoding/binary"
+	"strconv"
 	"time"
 
 	"github.com/shardd/shardd/topology"
@@ -64,13 +65,17 @@ func (c *Cache) seal(value string, since topology.Version) string {
 	return stamped(since, value)
 }
 
-// head is what a stored value that counts as a miss begins with: a value of the same
-// head counts as one, too.
-func head(stored string) string {
-	if _, value, ok := unstamp(stored); ok {
-		return stored[:len(stored)-len(value)]
+// absent is what stored values begin with that count as a miss, and how many bytes they
+// have: "*" for any number, "" where none does. Of a value with a stamp those of the same
+// stamp do, too.
+func (op *Op) absent() (begins, size string) {
+	if !op.stale {
+		return "", ""
 	}
-	return stored[:min(len(stored), stampMax)]
+	if _, value, ok := unstamp(op.seen); ok {
+		return op.seen[:len(op.seen)-len(value)], "*"
+	}
+	return op.seen[:min(len(op.seen), stampMax)], strconv.Itoa(len(op.seen))
 }
 
 // millis is a time to live as PX wants it; 0 is none.

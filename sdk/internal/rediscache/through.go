@@ -13,17 +13,18 @@ const readScript = `local v = redis.call('GET', KEYS[1])
 if not v then return false end
 return {v, redis.call('PTTL', KEYS[1])}`
 
-// putScript stores ARGV[2] for ARGV[3] ms (0: for good) if the key is absent, or begins
-// with ARGV[1], which counts as absent; with a second key, a lease, only if that is still
-// ARGV[4], and ends it. It answers 1 if it stored.
+// putScript stores ARGV[3] for ARGV[4] ms (0: for good) if the key is absent, or begins
+// with ARGV[1] and has as many bytes as ARGV[2] says ('*' is any number, ” none), which
+// counts as absent; with a second key, a lease, only if that is still ARGV[5], and ends it.
+// It answers 1 if it stored.
 const putScript = `if KEYS[2] then
-  if redis.call('GET', KEYS[2]) ~= ARGV[4] then return 0 end
+  if redis.call('GET', KEYS[2]) ~= ARGV[5] then return 0 end
   redis.call('DEL', KEYS[2])
 end
 local v = redis.call('GET', KEYS[1])
-if v and (ARGV[1] == '' or string.sub(v, 1, #ARGV[1]) ~= ARGV[1]) then return 0 end
-if ARGV[3] == '0' then redis.call('SET', KEYS[1], ARGV[2])
-else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
+if v and (ARGV[2] ~= '*' and ARGV[2] ~= tostring(#v) or string.sub(v, 1, #ARGV[1]) ~= ARGV[1]) then return 0 end
+if ARGV[4] == '0' then redis.call('SET', KEYS[1], ARGV[3])
+else redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4]) end
 return 1`
 
 // releaseScript gives up a lease of nonce ARGV[1].
@@ -84,7 +85,7 @@ func (c *Cache) lease(ctx context.Context, ops []*Op) []fill {
 		byOp[op] = &fills[i]
 	}
 	c.scatter(ctx, ops, toOwner, func(op *Op) step {
-		nonce := c.nonce + strconv.FormatUint(c.count.Add(1), 36)
+		nonce := c.nextNonce()
 		return step{cmds: []Command{{"SET", lease(op.Key), nonce, "PX", leaseTime, "NX"}}, took: func(replies []Reply) {
 			if s, ok := replies[0].Value.(string); ok && s == "OK" && replies[0].Err == nil {
 				byOp[op].nonce = nonce
@@ -93,6 +94,9 @@ func (c *Cache) lease(ctx context.Context, ops []*Op) []fill {
 	})
 	return fills
 }
+
+// nextNonce is another one at each call, of all caches.
+func (c *Cache) nextNonce() string { return c.nonce + strconv.FormatUint(c.count.Add(1), 36) }
 
 // found takes what the other owner has.
 func (c *Cache) found(f *fill, r Reply) {
@@ -149,11 +153,12 @@ func (c *Cache) stays(op *Op) bool {
 // put is the command that stores a value if there is none, or only one that counts as
 // none, under the lease if there is a nonce.
 func (c *Cache) put(op *Op, value string, px int64, nonce string) Command {
+	begins, size := op.absent()
 	stored := c.seal(value, op.since)
 	if nonce == "" {
-		return Command{"EVAL", putScript, "1", op.Key, head(op.seen), stored, text(px)}
+		return Command{"EVAL", putScript, "1", op.Key, begins, size, stored, text(px)}
 	}
-	return Command{"EVAL", putScript, "2", op.Key, lease(op.Key), head(op.seen), stored, text(px), nonce}
+	return Command{"EVAL", putScript, "2", op.Key, lease(op.Key), begins, size, stored, text(px), nonce}
 }
 
 // SetNX stores the value if the key has none, and reports whether it did. While the
@@ -184,21 +189,31 @@ func (c *Cache) SetNX(ctx context.Context, key, value string, ttl time.Duration)
 	}
 	stored := false
 	c.scatter(ctx, one, toOwner, func(op *Op) step {
-		if c.cfg.Fence {
-			return step{cmds: []Command{c.put(op, value, millis(ttl), "")}, took: func(replies []Reply) {
-				op.Err, stored = replies[0].Err, number(replies[0]) == 1
-			}}
+		cmds := []Command{c.add(op, value, millis(ttl))}
+		if c.cfg.ReadThrough {
+			cmds = []Command{op.bar(), cmds[0]}
 		}
-		cmd := Command{"SET", key, value, "NX"}
-		if px := millis(ttl); px > 0 {
-			cmd = append(cmd, "PX", text(px))
-		}
-		return step{cmds: []Command{cmd}, took: func(replies []Reply) { op.Err, stored = replies[0].Err, replies[0].Value == "OK" }}
+		return step{cmds: cmds, took: func(replies []Reply) {
+			last := replies[len(replies)-1]
+			op.Err, stored = firstError(replies), number(last) == 1 || last.Value == "OK"
+		}}
 	})
 	if stored && op.moving && op.Err == nil {
-		c.forget(ctx, one)
+		c.forgetAgain(ctx, one)
 	}
 	return stored && op.Err == nil, op.Err
+}
+
+// add is the command that stores a value if there is none.
+func (c *Cache) add(op *Op, value string, px int64) Command {
+	if c.cfg.Fence {
+		return c.put(op, value, px, "")
+	}
+	cmd := Command{"SET", op.Key, value, "NX"}
+	if px > 0 {
+		cmd = append(cmd, "PX", text(px))
+	}
+	return cmd
 }
 
 func text(n int64) string { return strconv.FormatInt(n, 10) }
