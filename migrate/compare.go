@@ -44,11 +44,7 @@ const Modulo = "modulo"
 // last row is a warning: hash(key) mod nodes, which many systems begin with.
 func Compare(from, to Side) (*Comparison, error) {
 	c := &Comparison{From: from.String(), To: to.String()}
-	algorithms := topology.Algorithms()
-	if isForeign(from) || isForeign(to) { // the row of the foreign mapping comes first
-		algorithms = append([]topology.Algorithm{topology.Compat}, algorithms...)
-	}
-	for _, a := range algorithms {
+	for _, a := range compared(from, to) {
 		row, err := compareRow(from.Table, to.Table, a)
 		if err != nil {
 			return nil, err
@@ -57,6 +53,17 @@ func Compare(from, to Side) (*Comparison, error) {
 	}
 	c.Rows = append(c.Rows, moduloRow(from.Table.Topology(), to.Table.Topology()))
 	return c, nil
+}
+
+// compared returns the algorithms of the rows, in their order; the row after them is
+// Modulo's. Rows are known by their places: a foreign mapping may be named as a
+// native algorithm is.
+func compared(from, to Side) []topology.Algorithm {
+	list := topology.Algorithms()
+	if isForeign(from) || isForeign(to) { // the row of the foreign mapping comes first
+		list = append([]topology.Algorithm{topology.Compat}, list...)
+	}
+	return list
 }
 
 func isForeign(s Side) bool { return s.Table.Topology().Spec().Algorithm == topology.Compat }

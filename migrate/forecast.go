@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 
+	"github.com/shardd/shardd/internal/splitmix"
 	"github.com/shardd/shardd/placement"
 	"github.com/shardd/shardd/topology"
 )
@@ -21,8 +22,8 @@ type Traffic struct {
 	// Bandwidth is what copying may use, in bytes a second over the whole fleet;
 	// 0 = time unknown.
 	Bandwidth float64
-	// CacheKeys is how many keys a node of mean weight holds, least recently used
-	// ones leaving first; 0 = all.
+	// CacheKeys is how many keys a node of mean weight holds, the mean being that
+	// before the change; least recently used ones leave first; 0 = all.
 	CacheKeys int
 	// MaxDip is by how much a wave may lower the hit rate, above 0 to 1; 0 = 0.05.
 	MaxDip float64
@@ -121,30 +122,24 @@ type Forecast struct {
 	WaveBytes uint64 `json:"wave_bytes,omitempty"`
 }
 
-// Forecast adds to each row what its change would do under t. Errors wrap
-// ErrTraffic.
+// Forecast adds to each row what its change would do under t; from and to are the
+// sides that were compared. Errors wrap ErrTraffic.
 func (c *Comparison) Forecast(from, to Side, t *Traffic) error {
 	if err := t.check(); err != nil {
 		return err
 	}
-	for i := range c.Rows {
-		r := &c.Rows[i]
-		var before, after fleet
-		if r.Algorithm == Modulo {
-			before, after = moduloFleet(from.Table, to.Table, t), moduloFleet(to.Table, to.Table, t)
-		} else {
-			b, a, err := under(from.Table, to.Table, topology.Algorithm(r.Algorithm))
-			if err != nil {
-				continue // the row says why
-			}
-			before, after = tableFleet(b, t), tableFleet(a, t)
-		}
-		if before.nodes == 0 || after.nodes == 0 {
-			continue
-		}
-		f := t.forecast(before, after)
-		r.Forecast = &f
+	algorithms := compared(from, to)
+	if len(c.Rows) != len(algorithms)+1 {
+		return fmt.Errorf("%w: a comparison of %d rows, want %d: it is of other sides", ErrTraffic, len(c.Rows), len(algorithms)+1)
 	}
+	for i, a := range algorithms {
+		was, is, err := under(from.Table, to.Table, a)
+		if err != nil {
+			continue // the row says why
+		}
+		c.Rows[i].Forecast = t.forecast(tableFleet(was, t), tableFleet(is, t))
+	}
+	c.Rows[len(algorithms)].Forecast = t.forecast(moduloFleet(from.Table, to.Table, t), moduloFleet(to.Table, to.Table, t))
 	return nil
 }
 
@@ -153,28 +148,32 @@ type fleet struct {
 	owner  []uint32 // of each key, as a place among names
 	names  []string
 	weight []float64 // 1 is the mean of the owners
+	mean   float64   // of the owners' weights
 	nodes  int       // owners
 }
 
-func newFleet(t *topology.Topology) fleet {
+// newFleet returns the nodes of t with the weights by which they own keys.
+func newFleet(t *topology.Topology, weigh func(topology.Node) uint32) fleet {
 	f := fleet{}
 	total := 0.0
 	for _, n := range t.Nodes() {
+		w := weigh(n)
 		f.names = append(f.names, n.ID)
-		f.weight = append(f.weight, float64(n.OwnerWeight()))
-		if w := n.OwnerWeight(); w > 0 {
+		f.weight = append(f.weight, float64(w))
+		if w > 0 {
 			f.nodes++
 			total += float64(w)
 		}
 	}
+	f.mean = max(1, total) / float64(max(1, f.nodes))
 	for i := range f.weight {
-		f.weight[i] *= float64(f.nodes) / max(1, total)
+		f.weight[i] /= f.mean
 	}
 	return f
 }
 
 func tableFleet(table *placement.Table, t *Traffic) fleet {
-	f := newFleet(table.Topology())
+	f := newFleet(table.Topology(), table.Topology().Spec().OwnerWeight)
 	var buf []int
 	for _, key := range t.keys {
 		if buf = table.AppendNodes(buf[:0], []byte(key), 1); len(buf) == 0 {
@@ -186,9 +185,11 @@ func tableFleet(table *placement.Table, t *Traffic) fleet {
 }
 
 // moduloFleet is hash(key) mod owners of nodes, in the order of their ids. The hash
-// is that of the same table on both sides: what is compared is a change of nodes.
+// is that of the same table on both sides: what is compared is a change of nodes. It
+// is mixed: the 32-bit hashes of other systems stand in the top bits, with 0 below,
+// where modulo looks.
 func moduloFleet(nodes, hash *placement.Table, t *Traffic) fleet {
-	f := newFleet(nodes.Topology())
+	f := newFleet(nodes.Topology(), topology.Node.OwnerWeight)
 	var places []uint32
 	for i, w := range f.weight {
 		if w > 0 {
@@ -199,7 +200,7 @@ func moduloFleet(nodes, hash *placement.Table, t *Traffic) fleet {
 		return fleet{}
 	}
 	for _, key := range t.keys {
-		f.owner = append(f.owner, places[hash.Hash(key)%uint64(len(places))])
+		f.owner = append(f.owner, places[splitmix.Mix(hash.Hash(key))%uint64(len(places))])
 	}
 	return f
 }
@@ -209,8 +210,12 @@ func moved(before, after *fleet, k uint32) bool {
 	return before.names[before.owner[k]] != after.names[after.owner[k]]
 }
 
-func (t *Traffic) forecast(before, after fleet) Forecast {
-	var f Forecast
+// forecast returns nil if there are no owners on a side.
+func (t *Traffic) forecast(before, after fleet) *Forecast {
+	if before.nodes == 0 || after.nodes == 0 {
+		return nil
+	}
+	f := &Forecast{}
 	stored := uint32(t.stored())
 	for k := range stored {
 		if moved(&before, &after, k) {
@@ -228,7 +233,7 @@ func (t *Traffic) forecast(before, after fleet) Forecast {
 		}
 		f.RequestsMoved = float64(count) / float64(len(t.trace))
 		f.RequestPeakBefore, f.RequestPeakAfter = t.peak(&before), t.peak(&after)
-		t.replay(&f, &before, &after)
+		t.replay(f, &before, &after)
 		share = f.RequestsMoved * f.HitRate
 	}
 	f.Bytes = f.KeysMoved * t.BytesPerKey

@@ -109,6 +109,9 @@ func TestTrafficRefused(t *testing.T) {
 			t.Errorf("%+v: %v", traffic, err)
 		}
 	}
+	if err := new(Comparison).Forecast(from, to, &Traffic{keys: []string{"a"}}); !errors.Is(err, ErrTraffic) {
+		t.Errorf("rows of other sides: %v", err)
+	}
 }
 
 // TestCache: the least recently used key leaves.
@@ -145,6 +148,68 @@ func TestForecastModulo(t *testing.T) {
 	for _, r := range c.Rows {
 		if r.Algorithm == Modulo && (r.Forecast == nil || r.Forecast.KeysMoved != 0) {
 			t.Errorf("modulo of the same nodes: %+v", r.Forecast)
+		}
+	}
+}
+
+// TestForecastForeign: the row of a foreign mapping has a forecast too, its own: also
+// for one that is named as a native algorithm is. Requests spread over the nodes of
+// every row, whatever bits the mapping's key hash leaves 0.
+func TestForecastForeign(t *testing.T) {
+	var keys []string
+	for k := range 4000 {
+		keys = append(keys, fmt.Sprint("key-", k))
+	}
+	for _, spec := range []topology.Spec{
+		{Compat: topology.Foreign{Mode: topology.ModeTwemproxy}}, {Compat: topology.Foreign{Mode: topology.ModeNginx}},
+		{Compat: topology.Foreign{Mode: topology.ModeJump}}, {Algorithm: topology.Slots, KeyHash: topology.CRC16},
+	} {
+		from := mustNext(t, nil, declared(spec, 1, 1, 1))
+		to := mustNext(t, from, declared(spec, 1, 1, 1, 1))
+		a, b := Side{Name: "a", Table: from}, Side{Name: "b", Table: to}
+		c, err := Compare(a, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		traffic := &Traffic{}
+		if err := errors.Join(traffic.AddKeys(lines(keys)), traffic.AddTrace(lines(keys)), c.Forecast(a, b, traffic)); err != nil {
+			t.Fatal(err)
+		}
+		moves := uint64(0) // counted key by key
+		for _, k := range keys {
+			was, _ := from.Owner(k)
+			is, _ := to.Owner(k)
+			if from.Topology().Nodes()[was].ID != to.Topology().Nodes()[is].ID {
+				moves++
+			}
+		}
+		for _, r := range c.Rows {
+			f := r.Forecast
+			switch {
+			case f == nil:
+				t.Errorf("%s: %s has no forecast", spec.Name(), r.Algorithm)
+				continue
+			case r.Planned && f.KeysMoved != moves:
+				t.Errorf("%s: %d keys move, want %d", spec.Name(), f.KeysMoved, moves)
+			case r.Algorithm == Modulo && (f.RequestPeakAfter > 1.2 || math.Abs(f.RequestsMoved-.75) > .05):
+				t.Errorf("%s: modulo: peak %v, %v of the requests move", spec.Name(), f.RequestPeakAfter, f.RequestsMoved)
+			}
+		}
+	}
+}
+
+// TestForecastCaches: a node of weight 2 holds twice what one of weight 1 does, also
+// if it comes and raises the mean.
+func TestForecastCaches(t *testing.T) {
+	p := plan(t, topology.Spec{Algorithm: topology.Rendezvous}, []uint32{1, 1}, []uint32{1, 1, 2})
+	traffic := &Traffic{CacheKeys: 100}
+	if err := traffic.AddKeys(lines([]string{"a"})); err != nil {
+		t.Fatal(err)
+	}
+	before, after := tableFleet(p.From.Table, traffic), tableFleet(p.To.Table, traffic)
+	for i, want := range []int{100, 100, 200} {
+		if got := traffic.limit(&before, &after, uint32(i)); got != want {
+			t.Errorf("node %d holds %d keys, want %d", i, got, want)
 		}
 	}
 }

@@ -1,5 +1,7 @@
 package migrate
 
+import "math"
+
 // windows is into how many parts the second half of a trace is cut.
 const windows = 50
 
@@ -38,11 +40,7 @@ func (t *Traffic) hits(before, after *fleet, half int) [windows]int {
 		name := f.names[f.owner[k]]
 		c := caches[name]
 		if c == nil {
-			limit := 0
-			if t.CacheKeys > 0 {
-				limit = max(1, int(float64(t.CacheKeys)*f.weight[f.owner[k]]))
-			}
-			c = newCache(limit)
+			c = newCache(t.limit(before, f, f.owner[k]))
 			caches[name] = c
 		}
 		return c
@@ -62,6 +60,14 @@ func (t *Traffic) hits(before, after *fleet, half int) [windows]int {
 		}
 	}
 	return hits
+}
+
+// limit returns how many keys node i of f holds; 0 is all.
+func (t *Traffic) limit(before, f *fleet, i uint32) int {
+	if t.CacheKeys == 0 {
+		return 0
+	}
+	return max(1, int(math.Round(float64(t.CacheKeys)*f.weight[i]*f.mean/before.mean)))
 }
 
 // cache holds the keys that were asked for last, up to a limit.

@@ -1,7 +1,7 @@
 package sim
 
-// event is what happens next: 16 bytes, ordered by time, then by the order in
-// which it was scheduled.
+// event is what happens next: 16 bytes, ordered by time, then marks before
+// timers before ends, then by the order in which it was scheduled.
 type event struct {
 	at    int64
 	order uint32 // wraps round
@@ -21,6 +21,9 @@ const (
 func (e event) before(f event) bool {
 	if e.at != f.at {
 		return e.at < f.at
+	}
+	if a, b := max(e.what&kindMask, shared), max(f.what&kindMask, shared); a != b {
+		return a > b
 	}
 	return int32(e.order-f.order) < 0
 }

@@ -322,3 +322,26 @@ func TestEvery(t *testing.T) {
 		t.Errorf("called at %v", at)
 	}
 }
+
+// TestEveryComesFirst: a repeated function sees the servers as they were, whatever
+// ends at that time and however long it has been due to.
+func TestEveryComesFirst(t *testing.T) {
+	set, err := NewSet(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Config{
+		Servers: Equal(1, Server{}), Service: Constant(4), Window: 7 * Unit,
+		Clients: []Client{{Picker: balance.NewRandom(set)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen []int
+	s.Every(2*Unit, func() { seen = append(seen, s.Load(0)) })
+	s.At(0, func() { s.Send(0, 0) })
+	s.Run()
+	if diff := cmp.Diff([]int{0, 1, 1, 0}, seen); diff != "" {
+		t.Errorf("loads at 0, 2, 4 and 6 (-want +got):\n%s", diff)
+	}
+}

@@ -94,7 +94,9 @@ func (t *stats) sample(took int64, r balance.Result) {
 	t.results[r]++
 }
 
-// Result is what a run measured, of the counted requests. Times are in units.
+// Result is what a run measured, of the counted requests. Times are in units. A
+// request that a full server turns away takes no time, and counts: Results has their
+// number.
 type Result struct {
 	// Arrivals counts the requests, Refused those that no server was picked for.
 	Arrivals, Refused int
